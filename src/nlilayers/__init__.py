@@ -1,0 +1,10 @@
+"""Layers of natural language inference models, each equal to its paper's equation."""
+
+from nlilayers import functional as functional
+from nlilayers import masking as masking
+from nlilayers._align import DecomposableAlign as DecomposableAlign
+from nlilayers._align import IntraAlign as IntraAlign
+from nlilayers._priors import DistancePrior as DistancePrior
+
+__all__ = ["DecomposableAlign", "DistancePrior", "IntraAlign", "functional", "masking"]
+__version__ = "0.1.0"

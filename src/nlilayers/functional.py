@@ -1,0 +1,246 @@
+"""The papers' equations as pure functions, each written once; the modules hold parameters and call them.
+
+Axes: b batch, n premise or query length, m hypothesis or key length, d features.
+
+>>> import torch
+>>> from nlilayers import functional
+>>> functional.token_distances(2, 3)
+tensor([[ 0, -1, -2],
+        [ 1,  0, -1]])
+"""
+
+import torch
+from einops import einsum
+from torch import Tensor
+
+from nlilayers.masking import masked_softmax, pair_mask
+
+__all__ = [
+    "align",
+    "alignment_weights",
+    "distance_bias",
+    "distance_buckets",
+    "dot_scores",
+    "intra_alignment_weights",
+    "token_distances",
+    "weighted_sum",
+]
+
+
+def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
+    r"""Decomposed attention scores: Parikh et al. 2016, Eq 1 (and Eq 6, with one sentence on both sides).
+
+    .. math:: e_{ij} = F(\bar a_i)^\top F(\bar b_j)
+
+    Args:
+        queries: :math:`F(\bar a)`.
+        keys: :math:`F(\bar b)`.
+
+    Shape:
+        ``(b, n, d)``, ``(b, m, d)`` → ``(b, n, m)``.
+
+    Raises:
+        einops.EinopsError: if the axes do not match.
+
+    Example::
+
+        >>> dot_scores(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[3.0, 4.0], [0.0, 1.0]]]))
+        tensor([[[11.,  2.]]])
+    """
+    return einsum(queries, keys, "b n d, b m d -> b n m")
+
+
+def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
+    r"""The sums of Parikh et al. 2016, Eqs 2 and 7: :math:`y_i = \sum_j w_{ij} v_j`.
+
+    Args:
+        weights: :math:`w`, a row for each output.
+        values: :math:`v`.
+
+    Shape:
+        ``(b, n, m)``, ``(b, m, d)`` → ``(b, n, d)``.
+
+    Raises:
+        einops.EinopsError: if the axes do not match.
+
+    Example::
+
+        >>> weighted_sum(torch.tensor([[[0.5, 0.5]]]), torch.tensor([[[1.0], [3.0]]]))
+        tensor([[[2.]]])
+    """
+    return einsum(weights, values, "b n m, b m d -> b n d")
+
+
+def alignment_weights(
+    scores: Tensor, premise_mask: Tensor | None = None, hypothesis_mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    r"""The two normalisations of Parikh et al. 2016, Eq 2.
+
+    .. math::
+
+        \frac{\exp(e_{ij})}{\sum_{k=1}^{m} \exp(e_{ik})}
+        \qquad\text{and}\qquad
+        \frac{\exp(e_{ij})}{\sum_{k=1}^{n} \exp(e_{kj})}
+
+    over the real tokens only; rows that belong to padding are 0. (The Trento report of 2019 swaps the two
+    denominators in its Eq 3; the rows would not sum to 1.)
+
+    Args:
+        scores: :math:`e`.
+        premise_mask: real premise tokens; ``None`` means all.
+        hypothesis_mask: real hypothesis tokens; ``None`` means all.
+
+    Shape:
+        ``(b, n, m)``, ``(b, n)``, ``(b, m)`` → ``(b, n, m)``, ``(b, m, n)``: both have their sum of 1 in the last axis.
+
+    Raises:
+        ValueError: if a mask has another dtype or shape.
+
+    Example::
+
+        >>> beta_weights, alpha_weights = alignment_weights(torch.zeros(1, 2, 2))
+        >>> beta_weights
+        tensor([[[0.5000, 0.5000],
+                 [0.5000, 0.5000]]])
+    """
+    pairs = pair_mask(premise_mask, hypothesis_mask)
+    return masked_softmax(scores, pairs, dim=2), masked_softmax(scores, pairs, dim=1).mT
+
+
+def align(
+    scores: Tensor,
+    premise: Tensor,
+    hypothesis: Tensor,
+    premise_mask: Tensor | None = None,
+    hypothesis_mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""Soft alignment in both directions: Parikh et al. 2016, Eq 2.
+
+    .. math::
+
+        \beta_i = \sum_{j=1}^{m} \frac{\exp(e_{ij})}{\sum_{k=1}^{m} \exp(e_{ik})} \bar b_j
+        \qquad
+        \alpha_j = \sum_{i=1}^{n} \frac{\exp(e_{ij})}{\sum_{k=1}^{n} \exp(e_{kj})} \bar a_i
+
+    Args:
+        scores: :math:`e`.
+        premise: :math:`\bar a`; its padded positions hold finite numbers (0, say).
+        hypothesis: :math:`\bar b`, likewise.
+        premise_mask: real premise tokens; ``None`` means all.
+        hypothesis_mask: real hypothesis tokens; ``None`` means all.
+
+    Shape:
+        ``(b, n, m)``, ``(b, n, d)``, ``(b, m, d)``, ``(b, n)``, ``(b, m)`` → :math:`\beta` ``(b, n, d)``,
+        :math:`\alpha` ``(b, m, d)``.
+
+    Raises:
+        ValueError: if a mask has another dtype or shape.
+
+    Example::
+
+        >>> a, b = torch.tensor([[[1.0], [3.0]]]), torch.tensor([[[5.0]]])
+        >>> beta, alpha = align(torch.zeros(1, 2, 1), a, b)
+        >>> beta.flatten(), alpha.flatten()
+        (tensor([5., 5.]), tensor([2.]))
+    """
+    beta_weights, alpha_weights = alignment_weights(scores, premise_mask, hypothesis_mask)
+    return weighted_sum(beta_weights, hypothesis), weighted_sum(alpha_weights, premise)
+
+
+def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+    r"""Self-alignment with a distance-sensitive bias: Parikh et al. 2016, Eq 7.
+
+    .. math:: \frac{\exp(f_{ij} + d_{i-j})}{\sum_{k=1}^{n} \exp(f_{ik} + d_{i-k})}
+
+    The paper prints :math:`d_{i-j}` in the denominator too; the bias would then cancel and have no effect at all.
+
+    Args:
+        scores: :math:`f`, Eq 6.
+        log_bias: :math:`d_{i-j}`; ``None`` means 0, which is the intra-attention of Tay et al. 2018, Eq 5.
+        mask: real tokens; ``None`` means all.
+
+    Shape:
+        ``(b, n, n)``, ``(n, n)``, ``(b, n)`` → ``(b, n, n)``; rows of padding are 0.
+
+    Raises:
+        ValueError: if the mask has another dtype or shape.
+
+    Example::
+
+        >>> nearest = torch.tensor([[0.0, -30.0], [-30.0, 0.0]])
+        >>> intra_alignment_weights(torch.zeros(1, 2, 2), nearest).round(decimals=4)
+        tensor([[[1., 0.],
+                 [0., 1.]]])
+    """
+    biased = scores if log_bias is None else scores + log_bias
+    return masked_softmax(biased, pair_mask(mask, mask))
+
+
+def token_distances(query_length: int, key_length: int, device: torch.device | None = None) -> Tensor:
+    """The signed distances :math:`i - j` of query position i and key position j, both counted from 0.
+
+    Args:
+        query_length: n.
+        key_length: m.
+        device: where the result lies.
+
+    Shape:
+        → ``(n, m)``, int64.
+
+    Example::
+
+        >>> token_distances(2, 2)
+        tensor([[ 0, -1],
+                [ 1,  0]])
+    """
+    i = torch.arange(query_length, device=device)
+    j = torch.arange(key_length, device=device)
+    return i[:, None] - j
+
+
+def distance_buckets(distances: Tensor, max_distance: int) -> Tensor:
+    r"""The bucket that a signed distance falls in: Parikh et al. 2016, below Eq 7.
+
+    .. math::
+
+        \mathrm{bucket}(\delta) = \begin{cases}
+            \delta + D & |\delta| \le D \\
+            2D + 1 & \text{otherwise}
+        \end{cases}
+
+    with :math:`D` the largest distance that has a bucket of its own. "All distances greater than 10 words share the
+    same bias" is read as one bucket for both sides, which makes :math:`2D + 2` in all.
+
+    Args:
+        distances: :math:`\delta = i - j`.
+        max_distance: :math:`D`.
+
+    Shape:
+        any → the same, int64.
+
+    Example::
+
+        >>> distance_buckets(torch.tensor([-3, -2, 0, 2, 3]), max_distance=2)
+        tensor([5, 0, 2, 4, 5])
+    """
+    return torch.where(distances.abs() <= max_distance, distances + max_distance, 2 * max_distance + 1)
+
+
+def distance_bias(bias: Tensor, distances: Tensor) -> Tensor:
+    r"""The trainable bias :math:`d_{i-j}` of Parikh et al. 2016, Eq 7, and of Guo et al. 2019, Eq 19.
+
+    Args:
+        bias: a scalar for each bucket, :math:`2D + 2` of them; see :func:`distance_buckets`.
+        distances: :math:`i - j`.
+
+    Shape:
+        ``(2 D + 2,)``, ``(n, m)`` → ``(n, m)``.
+
+    Example::
+
+        >>> distance_bias(torch.tensor([0.1, 0.2, 0.3, 0.9]), torch.tensor([[0, -1, -2]]))
+        tensor([[0.2000, 0.1000, 0.9000]])
+    """
+    max_distance = bias.shape[0] // 2 - 1
+    # An embedding, not an index: its backward adds in a fixed order on every device.
+    return torch.nn.functional.embedding(distance_buckets(distances, max_distance), bias[:, None]).squeeze(-1)

@@ -1,0 +1,282 @@
+"""The one place that knows how a mask is applied.
+
+A mask is boolean, ``(batch, length)``, and **True marks a real token**. (The ``key_padding_mask`` of
+:class:`torch.nn.MultiheadAttention` marks the padding instead: pass its negation here.) A padded position never
+influences a real one, in value or in gradient, whatever it holds; a sentence without a real token gives 0.
+
+>>> import torch
+>>> from nlilayers import masking
+>>> mask = masking.lengths_to_mask(torch.tensor([2, 3]))
+>>> mask
+tensor([[ True,  True, False],
+        [ True,  True,  True]])
+>>> masking.masked_mean(torch.tensor([[[1.0], [3.0], [999.0]], [[1.0], [2.0], [6.0]]]), mask)
+tensor([[2.],
+        [3.]])
+"""
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "lengths_to_mask",
+    "masked_max",
+    "masked_mean",
+    "masked_softmax",
+    "masked_sum",
+    "pair_mask",
+    "require_mask",
+    "require_sequence",
+    "zero_padding",
+]
+
+
+def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
+    """The mask of sentences that are padded on the right.
+
+    Args:
+        lengths: real tokens of each sentence, integers of shape ``(batch,)``.
+        max_length: columns of the mask; ``None`` takes the longest sentence's length, which waits for the device.
+
+    Shape:
+        ``(batch,)`` → ``(batch, max_length)``, boolean.
+
+    Raises:
+        ValueError: if ``lengths`` is not one-dimensional and of integers, or if a length is negative or above
+            ``max_length``. (The last two read the values, so compiled code leaves them out.)
+
+    Example::
+
+        >>> lengths_to_mask(torch.tensor([1, 0]), max_length=2)
+        tensor([[ True, False],
+                [False, False]])
+    """
+    if lengths.ndim != 1 or lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype == torch.bool:
+        raise ValueError(
+            f"lengths must be integers of shape (batch,), got {lengths.dtype} of shape {tuple(lengths.shape)}"
+        )
+    if max_length is None:
+        max_length = int(lengths.max()) if lengths.numel() else 0
+    if not torch.compiler.is_compiling() and lengths.numel():
+        shortest, longest = int(lengths.min()), int(lengths.max())
+        if shortest < 0 or longest > max_length:
+            raise ValueError(
+                f"lengths must lie between 0 and max_length={max_length}, got values from {shortest} to {longest}"
+            )
+    return torch.arange(max_length, device=lengths.device) < lengths[:, None]
+
+
+def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None:
+    """Raise a ``ValueError`` naming ``name`` unless ``mask`` is ``None`` or boolean of exactly this shape.
+
+    Example::
+
+        >>> require_mask("premise_mask", torch.ones(2, 5), (2, 5))
+        Traceback (most recent call last):
+        ValueError: premise_mask must be torch.bool of shape (2, 5) with True for real tokens, got torch.float32 of
+        shape (2, 5)
+    """
+    if mask is not None and (mask.dtype != torch.bool or tuple(mask.shape) != tuple(shape)):
+        raise ValueError(
+            f"{name} must be torch.bool of shape {tuple(shape)} with True for real tokens, "
+            f"got {mask.dtype} of shape {tuple(mask.shape)}"
+        )
+
+
+def require_sequence(name: str, x: Tensor) -> None:
+    """Raise a ``ValueError`` naming ``name`` unless ``x`` is floating point of shape ``(batch, length, features)``.
+
+    Example::
+
+        >>> require_sequence("x", torch.ones(2, 5))
+        Traceback (most recent call last):
+        ValueError: x must be floating point of shape (batch, length, features), got torch.float32 of shape (2, 5)
+    """
+    if x.ndim != 3 or not x.dtype.is_floating_point:
+        raise ValueError(
+            f"{name} must be floating point of shape (batch, length, features), got {x.dtype} of shape {tuple(x.shape)}"
+        )
+
+
+def zero_padding(x: Tensor, mask: Tensor | None) -> Tensor:
+    """The sequence with every padded position set to exactly 0; no gradient flows back into the padding.
+
+    Args:
+        x: sequence, ``(batch, length, features)``.
+        mask: real tokens, ``(batch, length)``; ``None`` means all.
+
+    Shape:
+        ``(batch, length, features)`` → the same.
+
+    Raises:
+        ValueError: if ``x`` or ``mask`` has another dtype or shape.
+
+    Example::
+
+        >>> zero_padding(torch.tensor([[[1.0], [float("nan")]]]), torch.tensor([[True, False]]))
+        tensor([[[1.],
+                 [0.]]])
+    """
+    require_sequence("x", x)
+    require_mask("mask", mask, x.shape[:2])
+    return x if mask is None else x.masked_fill(~mask[..., None], 0)
+
+
+def pair_mask(query_mask: Tensor | None, key_mask: Tensor | None) -> Tensor | None:
+    """The mask of all (query, key) pairs in which both tokens are real, with an axis of 1 where nothing is masked.
+
+    Args:
+        query_mask: real queries, ``(b, n)``; ``None`` means all.
+        key_mask: real keys, ``(b, m)``; ``None`` means all.
+
+    Shape:
+        ``(b, n)``, ``(b, m)`` → ``(b, n, m)``; ``(b, n, 1)`` or ``(b, 1, m)`` where the other is ``None``.
+
+    Example::
+
+        >>> pair_mask(torch.tensor([[True, False]]), torch.tensor([[True, True, False]]))
+        tensor([[[ True,  True, False],
+                 [False, False, False]]])
+    """
+    if query_mask is None:
+        return None if key_mask is None else key_mask[:, None, :]
+    if key_mask is None:
+        return query_mask[:, :, None]
+    return query_mask[:, :, None] & key_mask[:, None, :]
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor:
+    r"""A softmax over the real entries of ``dim``.
+
+    .. math:: p_j = \frac{m_j \exp(s_j)}{\sum_k m_k \exp(s_k)}
+
+    with the scores :math:`s` and the mask :math:`m`. It is computed in at least float32 and returned in the dtype of
+    the scores. Masked entries get exactly 0 and pass no gradient; a row with no real entry is 0 throughout.
+
+    Args:
+        scores: any real numbers, of two or more dimensions.
+        mask: either of as many dimensions as the scores, each equal to theirs or 1; or ``(batch, length)`` with the
+            length of ``dim``: the mask of the tokens that the softmax runs over. ``None`` means all real.
+        dim: the dimension that sums to 1.
+
+    Shape:
+        any → the same.
+
+    Raises:
+        ValueError: if the scores are not floating point, or the mask is not boolean or fits neither form.
+
+    Example::
+
+        >>> masked_softmax(torch.zeros(2, 3), torch.tensor([[True, True, False], [False, False, False]]))
+        tensor([[0.5000, 0.5000, 0.0000],
+                [0.0000, 0.0000, 0.0000]])
+    """
+    if not scores.dtype.is_floating_point:
+        raise ValueError(f"scores must be floating point, got {scores.dtype} of shape {tuple(scores.shape)}")
+    raised = scores.to(_at_least_float32(scores.dtype))
+    if mask is None:
+        return raised.softmax(dim).to(scores.dtype)
+    mask = _over(dim, mask, scores)
+    has_real = mask.any(dim, keepdim=True)
+    # An empty row is filled with 0, not with -inf: its softmax, and so its gradient, stays finite.
+    fill = torch.zeros_like(has_real, dtype=raised.dtype).masked_fill(has_real, float("-inf"))
+    weights = torch.where(mask, raised, fill).softmax(dim)
+    return (weights * has_real).to(scores.dtype)
+
+
+def masked_sum(x: Tensor, mask: Tensor | None) -> Tensor:
+    r"""The sum over the real tokens, :math:`y = \sum_i m_i x_i`; 0 where there is none.
+
+    Args:
+        x: sequence, ``(batch, length, features)``.
+        mask: real tokens, ``(batch, length)``; ``None`` means all.
+
+    Shape:
+        ``(batch, length, features)`` → ``(batch, features)``.
+
+    Raises:
+        ValueError: if ``x`` or ``mask`` has another dtype or shape.
+
+    Example::
+
+        >>> masked_sum(torch.tensor([[[1.0], [2.0], [4.0]]]), torch.tensor([[True, False, True]]))
+        tensor([[5.]])
+    """
+    return zero_padding(x, mask).sum(1)
+
+
+def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
+    r"""The mean over the real tokens, :math:`y = \sum_i m_i x_i / \sum_i m_i`; 0 where there is none.
+
+    The sum is taken in at least float32, so that a long half-precision sequence does not overflow on the way.
+
+    Args:
+        x: sequence, ``(batch, length, features)``.
+        mask: real tokens, ``(batch, length)``; ``None`` means all.
+
+    Shape:
+        ``(batch, length, features)`` → ``(batch, features)``.
+
+    Raises:
+        ValueError: if ``x`` or ``mask`` has another dtype or shape.
+
+    Example::
+
+        >>> masked_mean(torch.tensor([[[1.0], [2.0], [4.0]]]), torch.tensor([[True, False, True]]))
+        tensor([[2.5000]])
+    """
+    total = zero_padding(x, mask).sum(1, dtype=_at_least_float32(x.dtype))
+    count = torch.full_like(total[:, :1], x.shape[1]) if mask is None else mask.sum(1, keepdim=True)
+    return (total / count.clamp(min=1)).to(x.dtype)
+
+
+def masked_max(x: Tensor, mask: Tensor | None) -> Tensor:
+    r"""The largest value of each feature over the real tokens, :math:`y_c = \max_{i: m_i} x_{ic}`; 0 where none is.
+
+    Padding never wins, even over values that are all negative. Tied tokens share the gradient equally.
+
+    Args:
+        x: sequence, ``(batch, length, features)``.
+        mask: real tokens, ``(batch, length)``; ``None`` means all.
+
+    Shape:
+        ``(batch, length, features)`` → ``(batch, features)``.
+
+    Raises:
+        ValueError: if ``x`` or ``mask`` has another dtype or shape.
+
+    Example::
+
+        >>> masked_max(torch.tensor([[[-3.0], [-2.0], [9.0]]]), torch.tensor([[True, True, False]]))
+        tensor([[-2.]])
+    """
+    require_sequence("x", x)
+    require_mask("mask", mask, x.shape[:2])
+    if x.shape[1] == 0:
+        return x.sum(1)
+    if mask is None:
+        return x.amax(1)
+    largest = x.masked_fill(~mask[..., None], float("-inf")).amax(1)
+    return largest.masked_fill(~mask.any(1, keepdim=True), 0)
+
+
+def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
+    return torch.promote_types(dtype, torch.float32)
+
+
+def _over(dim: int, mask: Tensor, scores: Tensor) -> Tensor:
+    """The mask with one dimension for each of the scores'."""
+    fits = mask.ndim == scores.ndim and all(m in (1, s) for m, s in zip(mask.shape, scores.shape, strict=True))
+    over_tokens = scores.ndim > 2 and dim % scores.ndim > 0
+    tokens = over_tokens and tuple(mask.shape) == (scores.shape[0], scores.shape[dim])
+    if mask.dtype != torch.bool or not (fits or tokens):
+        raise ValueError(
+            f"mask must be torch.bool with True for real tokens, of a shape that broadcasts to {tuple(scores.shape)} "
+            f"with as many dimensions, or (batch, length) for the tokens of dimension {dim}, "
+            f"got {mask.dtype} of shape {tuple(mask.shape)}"
+        )
+    if fits:
+        return mask
+    shape = [1] * scores.ndim
+    shape[0], shape[dim] = mask.shape
+    return mask.view(shape)

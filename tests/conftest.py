@@ -1,0 +1,36 @@
+"""Hypothesis profiles, and the device that every law runs on."""
+
+import os
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+_SLOW_MACHINES = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("dev", deadline=None, max_examples=30, suppress_health_check=_SLOW_MACHINES)
+settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True)
+settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--device",
+        choices=["all", "cpu", "cuda"],
+        default="all",
+        help="where the laws run; all (the default) takes the CPU, and CUDA where there is one",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "device" in metafunc.fixturenames:
+        choice = metafunc.config.getoption("--device")
+        if choice == "all":
+            choice = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+        devices = [choice] if isinstance(choice, str) else list(choice)
+        metafunc.parametrize("device", devices, scope="session")
+
+
+@pytest.fixture(autouse=True)
+def _fixed_seed() -> None:
+    torch.manual_seed(0)

@@ -1,0 +1,90 @@
+"""The papers' equations as slow loops over scalars, written from the papers' text; nothing here imports nlilayers.
+
+A sentence is a list of its real words, a word a list of numbers: padding does not exist here, so that a layer with a
+mask is held against a sentence without one.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+Vector = Sequence[float]
+Sentence = Sequence[Vector]
+Matrix = list[list[float]]
+
+
+def dot(x: Vector, y: Vector) -> float:
+    return math.fsum(p * q for p, q in zip(x, y, strict=True))
+
+
+def softmax(scores: Vector) -> list[float]:
+    """exp(s_j) / sum_k exp(s_k), with the largest score taken off both."""
+    top = max(scores)
+    exps = [math.exp(s - top) for s in scores]
+    total = math.fsum(exps)
+    return [e / total for e in exps]
+
+
+def combine(weights: Vector, words: Sentence) -> list[float]:
+    """sum_j w_j x_j."""
+    return [math.fsum(w * x[c] for w, x in zip(weights, words, strict=True)) for c in range(len(words[0]))]
+
+
+def scores(a: Sentence, b: Sentence, feedforward: Callable[[Vector], Vector]) -> Matrix:
+    """Parikh et al. 2016, Eq 1: e_ij = F(a_i) . F(b_j)."""
+    return [[dot(feedforward(a_i), feedforward(b_j)) for b_j in b] for a_i in a]
+
+
+def align(a: Sentence, b: Sentence, e: Matrix) -> tuple[Matrix, Matrix]:
+    """Parikh et al. 2016, Eq 2: beta_i over the words of b, alpha_j over the words of a."""
+    beta = [combine(softmax([e[i][j] for j in range(len(b))]), b) for i in range(len(a))]
+    alpha = [combine(softmax([e[i][j] for i in range(len(a))]), a) for j in range(len(b))]
+    return beta, alpha
+
+
+def bucket_bias(bias: Vector, distance: int, max_distance: int = 10) -> float:
+    """Below Eq 7: a bias for each signed distance up to the largest, and one for all that are greater."""
+    if -max_distance <= distance <= max_distance:
+        return bias[distance + max_distance]
+    return bias[2 * max_distance + 1]
+
+
+def intra_align(a: Sentence, f: Matrix, d: Callable[[int], float]) -> Matrix:
+    """Parikh et al. 2016, Eq 7, with d_{i-k} in the denominator."""
+    rows = []
+    for i in range(len(a)):
+        rows.append(combine(softmax([f[i][j] + d(i - j) for j in range(len(a))]), a))
+    return rows
+
+
+def intra_align_as_printed(a: Sentence, f: Matrix, d: Callable[[int], float]) -> Matrix:
+    """Eq 7 to the letter: d_{i-j} stands in the denominator as well."""
+    rows = []
+    for i in range(len(a)):
+        weights = [
+            math.exp(f[i][j] + d(i - j)) / math.fsum(math.exp(f[i][k] + d(i - j)) for k in range(len(a)))
+            for j in range(len(a))
+        ]
+        rows.append(combine(weights, a))
+    return rows
+
+
+def swapped_denominators(e: Matrix) -> Matrix:
+    """The Trento report's Eq 3 to the letter, where it is defined: beta's weights exp(e_ij) / sum_k exp(e_kj)."""
+    n, m = len(e), len(e[0])
+    return [[math.exp(e[i][j]) / math.fsum(math.exp(e[k][j]) for k in range(n)) for j in range(m)] for i in range(n)]
+
+
+def decomposable_attention(
+    a: Sentence,
+    b: Sentence,
+    f: Callable[[Vector], Vector],
+    g: Callable[[Vector], Vector],
+    h: Callable[[Vector], Vector],
+) -> list[float]:
+    """Parikh et al. 2016, Eqs 1 to 5: the unnormalised class scores of one pair."""
+    beta, alpha = align(a, b, scores(a, b, f))
+    compared_a = [g([*a_i, *beta_i]) for a_i, beta_i in zip(a, beta, strict=True)]
+    compared_b = [g([*b_j, *alpha_j]) for b_j, alpha_j in zip(b, alpha, strict=True)]
+    v1 = [math.fsum(v[c] for v in compared_a) for c in range(len(compared_a[0]))]
+    v2 = [math.fsum(v[c] for v in compared_b) for c in range(len(compared_b[0]))]
+    return list(h([*v1, *v2]))

@@ -1,0 +1,136 @@
+"""Every sequence layer obeys every universal law, alone and two deep with random biases."""
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+import laws
+import strategies
+from nlilayers import DecomposableAlign, DistancePrior, IntraAlign
+from strategies import FEATURES, Sentences, normal
+
+
+def feedforward() -> nn.Module:
+    return nn.Sequential(nn.Linear(FEATURES, 11), nn.Tanh())
+
+
+class TwoAlignments(nn.Module):
+    """Each sentence plus what was aligned to it, aligned again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = DecomposableAlign(feedforward()), DecomposableAlign(feedforward())
+
+    def forward(
+        self,
+        premise: Tensor,
+        hypothesis: Tensor,
+        premise_mask: Tensor | None = None,
+        hypothesis_mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        beta, alpha = self.first(premise, hypothesis, premise_mask, hypothesis_mask)
+        return self.second(beta, alpha, premise_mask, hypothesis_mask)
+
+
+class TwoIntraAlignments(nn.Module):
+    """A self-aligned sentence, self-aligned again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = IntraAlign(feedforward(), prior=DistancePrior(2))
+        self.second = IntraAlign(feedforward(), prior=DistancePrior(2))
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.second(self.first(x, mask), mask)
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """A layer as the laws see it: how it is made, how many sentences it takes, what its masks are called."""
+
+    build: Callable[[], nn.Module]
+    masks: tuple[str, ...] = ("mask",)
+
+    def on(self, device: str) -> nn.Module:
+        return laws.randomised(self.build()).to(device)
+
+    def sizes(self, size: int, device: str) -> Sentences:
+        """A batch whose batch, lengths and features all differ."""
+        tensors = tuple(normal(size + k, size, size + 2 + 3 * k, FEATURES) for k in range(len(self.masks)))
+        masks = tuple(torch.arange(x.shape[1]) < torch.arange(size)[:, None] + 1 for x in tensors)
+        return Sentences(tensors, masks).to(device)
+
+
+PAIR = ("premise_mask", "hypothesis_mask")
+LAYERS = {
+    "DecomposableAlign": Layer(lambda: DecomposableAlign(feedforward()), PAIR),
+    "DecomposableAlign, dot product": Layer(DecomposableAlign, PAIR),
+    "DecomposableAlign, two deep": Layer(TwoAlignments, PAIR),
+    "IntraAlign": Layer(lambda: IntraAlign(feedforward(), prior=DistancePrior(2))),
+    "IntraAlign, no prior": Layer(IntraAlign),
+    "IntraAlign, two deep": Layer(TwoIntraAlignments),
+}
+DRAWN = [
+    laws.garbage_in_padding_changes_nothing,
+    laws.appended_padding_changes_nothing,
+    laws.padded_outputs_are_zero,
+    laws.no_gradient_reaches_padding,
+    laws.sentences_without_words_give_zero,
+    laws.examples_do_not_see_each_other,
+    laws.permuting_the_batch_permutes_the_output,
+    laws.memory_layout_does_not_matter,
+    laws.no_mask_means_all_real,
+]
+FIXED = [laws.dtype_follows, laws.autocast_agrees, laws.an_empty_batch_gives_an_empty_batch, laws.gradients_are_right]
+every_layer = pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS.keys())
+
+
+@every_layer
+@pytest.mark.parametrize("law", DRAWN, ids=lambda law: law.__name__)
+@given(data=st.data())
+def test_law_on_drawn_sentences(layer: Layer, law: Callable[..., None], device: str, data: st.DataObject) -> None:
+    law(layer.on(device), data.draw(strategies.sentences(sides=len(layer.masks))).to(device))
+
+
+@every_layer
+@pytest.mark.parametrize("law", FIXED, ids=lambda law: law.__name__)
+def test_law(layer: Layer, law: Callable[..., None], device: str) -> None:
+    law(layer.on(device), layer.sizes(3, device))
+
+
+@every_layer
+def test_copies_agree(layer: Layer, device: str) -> None:
+    laws.copies_agree(layer.on(device), layer.build(), layer.sizes(3, device))
+
+
+@every_layer
+def test_wrong_masks_are_refused(layer: Layer, device: str) -> None:
+    laws.wrong_masks_are_refused(layer.on(device), layer.sizes(3, device), layer.masks)
+
+
+@every_layer
+def test_one_word(layer: Layer, device: str) -> None:
+    words = tuple(normal(k, 2, 1, FEATURES) for k in range(len(layer.masks)))
+    one = Sentences(words, tuple(torch.ones(2, 1, dtype=torch.bool) for _ in words)).to(device)
+    for y, x in zip(laws.outputs(layer.on(device), one), one.tensors, strict=True):
+        assert y.shape == x.shape and torch.isfinite(y).all()
+
+
+@every_layer
+def test_compiles(layer: Layer, device: str) -> None:
+    laws.compiles(layer.on(device), lambda size: layer.sizes(size, device))
+
+
+@every_layer
+def test_exports(layer: Layer, device: str) -> None:
+    laws.exports(layer.on(device), lambda size: layer.sizes(size, device))
+
+
+@every_layer
+def test_onnx_agrees(layer: Layer) -> None:
+    laws.onnx_agrees(layer.on("cpu"), lambda size: layer.sizes(size, "cpu"))
