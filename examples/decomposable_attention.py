@@ -1,0 +1,124 @@
+"""Decomposable Attention: Parikh, Täckström, Das, Uszkoreit 2016, https://arxiv.org/abs/1606.01933.
+
+    python examples/decomposable_attention.py train                     # the generated corpus
+    python examples/decomposable_attention.py train --intra-attention
+    python examples/decomposable_attention.py predict --run runs/decomposable_attention \
+        --premise "Bob is awake." --hypothesis "Bob is asleep."
+"""
+
+from dataclasses import dataclass
+
+import torch
+from nli_common.commands import NumClasses, Script, main
+from nli_common.data import Sentence
+from nli_common.lexicon import Lexicon
+from nli_common.recipe import Recipe
+from torch import Tensor, nn
+
+from nlilayers import DecomposableAlign, DistancePrior, IntraAlign
+from nlilayers.masking import masked_sum
+
+
+@dataclass(frozen=True)
+class DecomposableAttentionConfig:
+    """The model of section 5."""
+
+    intra_attention: bool = False
+    """Add each word's self-aligned phrase to it (section 3.4)."""
+    hidden_size: int = 200
+    """Width of the projection and of every feed-forward layer."""
+    dropout: float = 0.2
+    """Before every feed-forward layer."""
+    max_distance: int = 10
+    """Distances beyond it share one bias (intra-attention)."""
+    num_classes: NumClasses = 3
+
+    @property
+    def learning_rate(self) -> float:
+        """The paper's, for Adagrad."""
+        return 0.025 if self.intra_attention else 0.05
+
+
+class DecomposableAttention(nn.Module):
+    """Attend, compare, aggregate: Figure 1, from left to right.
+
+    Args:
+        config: the sizes.
+        lexicon: its vectors are the fixed word embeddings.
+    """
+
+    leading_tokens = ("NULL",)
+
+    def __init__(self, config: DecomposableAttentionConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        d = config.hidden_size
+        fragment = 2 * d if config.intra_attention else d
+        self.embedding = FixedEmbedding(lexicon)
+        self.projection = nn.Linear(lexicon.dim, d, bias=False)
+        self.intra = None
+        if config.intra_attention:
+            self.intra = IntraAlign(feedforward(d, d, config.dropout), prior=DistancePrior(config.max_distance))
+        self.attend = DecomposableAlign(feedforward(fragment, d, config.dropout))
+        self.compare = feedforward(2 * fragment, d, config.dropout)
+        self.aggregate = nn.Sequential(feedforward(2 * d, d, config.dropout), nn.Linear(d, config.num_classes))
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The unnormalised scores of the classes, ``(b, num_classes)``."""
+        a, a_mask = self.represent(premise)
+        b, b_mask = self.represent(hypothesis)
+        beta, alpha = self.attend(a, b, a_mask, b_mask)  # Eqs 1, 2
+        v1 = masked_sum(self.compare(torch.cat([a, beta], dim=-1)), a_mask)  # Eqs 3, 4
+        v2 = masked_sum(self.compare(torch.cat([b, alpha], dim=-1)), b_mask)
+        logits: Tensor = self.aggregate(torch.cat([v1, v2], dim=-1))  # Eq 5
+        return logits
+
+    def represent(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
+        """NULL and the words as fragments, ``(b, 1 + n, d)`` or, with intra-attention, ``(b, 1 + n, 2 d)``."""
+        words, mask = self.embedding(sentence)
+        a: Tensor = self.projection(words)
+        if self.intra is not None:
+            a = torch.cat([a, self.intra(a, mask)], dim=-1)  # Eqs 6, 7
+        return a, mask
+
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The weights of Eq 2 behind beta, ``(b, 1 + n, 1 + m)``: NULL comes first."""
+        (a, a_mask), (b, b_mask) = self.represent(premise), self.represent(hypothesis)
+        return self.attend.alignment_weights(a, b, a_mask, b_mask)[0]
+
+
+class FixedEmbedding(nn.Module):
+    """Word vectors that training leaves alone, behind a NULL token that every sentence begins with."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.register_buffer("vectors", lexicon.vectors, persistent=False)
+        self.register_buffer("null", torch.randn(lexicon.dim) * lexicon.vectors.std())
+
+    def forward(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
+        """Vectors ``(b, 1 + n, dim)`` and the mask of them."""
+        words = nn.functional.embedding(sentence.tokens, self.vectors)
+        null = self.null.expand(len(words), 1, -1)
+        return torch.cat([null, words], dim=1), nn.functional.pad(sentence.mask, (1, 0), value=True)
+
+
+def feedforward(in_features: int, hidden_size: int, dropout: float) -> nn.Sequential:
+    """Two layers of rectified units: F, G, H and F_intra of the paper."""
+    return nn.Sequential(
+        nn.Dropout(dropout),
+        nn.Linear(in_features, hidden_size),
+        nn.ReLU(),
+        nn.Dropout(dropout),
+        nn.Linear(hidden_size, hidden_size),
+        nn.ReLU(),
+    )
+
+
+SCRIPT = Script(
+    name="decomposable_attention",
+    model=DecomposableAttention,
+    config=DecomposableAttentionConfig(),
+    recipe=Recipe(optimizer="adagrad", batch_size=4, epochs=50),
+)
+
+if __name__ == "__main__":
+    main(SCRIPT)

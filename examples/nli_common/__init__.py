@@ -1,0 +1,1 @@
+"""What the example scripts share: corpora, lexicon, training, reports. It knows no model."""

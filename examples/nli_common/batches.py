@@ -1,0 +1,126 @@
+"""Batches of pairs of similar length, in an order that depends on the seed and the epoch alone."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from nli_common.data import Batch, Corpus, Ints, Ragged, Sentence
+from nli_common.lexicon import Lexicon
+
+BATCHES_PER_POOL = 50
+
+
+class PairDataset(Dataset[Batch]):
+    """A corpus in the ids of a lexicon; asked for a list of indices, it answers with a padded batch.
+
+    Args:
+        corpus: the pairs.
+        lexicon: knows every word of the corpus.
+        labels: the model's classes, which the corpus's labels are among.
+        phenomena: the report's groups, which the corpus's phenomena are among.
+    """
+
+    def __init__(self, corpus: Corpus, lexicon: Lexicon, labels: Sequence[str], phenomena: Sequence[str]) -> None:
+        words, tags = np.array(lexicon.ids(corpus.words)), np.array(lexicon.tag_ids(corpus.tags))
+        self.premise = _Side(corpus.premise, words, tags)
+        self.hypothesis = _Side(corpus.hypothesis, words, tags)
+        self.label = torch.tensor([labels.index(name) for name in corpus.labels])[torch.from_numpy(corpus.label)]
+        groups = torch.tensor([phenomena.index(name) for name in corpus.phenomena])
+        self.phenomenon = groups[torch.from_numpy(corpus.phenomenon)]
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def __getitem__(self, index: int) -> Batch:
+        return self.__getitems__([index])
+
+    def __getitems__(self, indices: Sequence[int]) -> Batch:
+        """The pairs of these indices, each side padded to its longest sentence."""
+        rows = np.asarray(indices)
+        labels = torch.from_numpy(rows)
+        return Batch(
+            self.premise.padded(rows), self.hypothesis.padded(rows), self.label[labels], self.phenomenon[labels]
+        )
+
+
+class LengthBuckets(Sampler[list[int]]):
+    """Lists of indices, each of sentences of similar premise length, so that little of a batch is padding.
+
+    Pairs are shuffled and cut into pools; a pool is sorted by premise length and cut into batches; the batches are
+    shuffled. (Sorting by hypothesis length would put labels together, for it tells something of the label.)
+
+    Args:
+        lengths: premise length of each pair.
+        batch_size: pairs in a batch; the last one may have fewer.
+        seed: of the order; ``None`` keeps a fixed order by length, for evaluation.
+    """
+
+    def __init__(self, lengths: Ints, batch_size: int, seed: int | None) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, 0
+        self.drop_last = False
+
+    def __len__(self) -> int:
+        return -(-len(self.lengths) // self.batch_size)
+
+    def start_epoch(self, epoch: int) -> None:
+        """Choose the order of this epoch.
+
+        (A method named ``set_epoch`` would be called by Accelerate with its own count, which starts anew at a resume.)
+        """
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        if self.seed is None:
+            yield from self._cut(np.argsort(self.lengths, kind="stable"))
+            return
+        generator = np.random.default_rng([self.seed, self.epoch])
+        order = generator.permutation(len(self.lengths))
+        pool = self.batch_size * BATCHES_PER_POOL
+        batches: list[list[int]] = []
+        for start in range(0, len(order), pool):
+            part = order[start : start + pool]
+            batches += self._cut(part[np.argsort(self.lengths[part], kind="stable")])
+        for i in generator.permutation(len(batches)):
+            yield batches[i]
+
+    def _cut(self, order: Ints) -> list[list[int]]:
+        return [order[i : i + self.batch_size].tolist() for i in range(0, len(order), self.batch_size)]
+
+
+def loader(dataset: PairDataset, batch_size: int, seed: int | None) -> "DataLoader[Batch]":
+    """A data loader over length buckets."""
+    buckets = LengthBuckets(dataset.premise.lengths, batch_size, seed)
+    return DataLoader(dataset, batch_sampler=buckets, collate_fn=_as_it_is)
+
+
+def _as_it_is(batch: Batch) -> Batch:
+    return batch
+
+
+class _Side:
+    """One side's sentences in lexicon ids."""
+
+    def __init__(self, side: Ragged, words: Ints, tags: Ints) -> None:
+        self.starts, self.lengths = side.offsets[:-1], side.lengths
+        self.tokens = words[side.tokens]
+        self.pos = None if side.pos is None else tags[side.pos]
+
+    def padded(self, rows: Ints) -> Sentence:
+        lengths = self.lengths[rows]
+        columns = np.arange(lengths.max())
+        mask = columns < lengths[:, None]
+        places = np.where(mask, self.starts[rows, None] + columns, 0)
+        return Sentence(
+            _ids(self.tokens[places], mask),
+            torch.from_numpy(mask),
+            None if self.pos is None else _ids(self.pos[places], mask),
+        )
+
+
+def _ids(values: Ints, mask: Ints) -> Tensor:
+    return torch.from_numpy(np.where(mask, values, 0).astype(np.int64, copy=False))

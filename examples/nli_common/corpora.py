@@ -1,0 +1,188 @@
+"""Readers of sentence-pair files: one function, :func:`read_pairs`, for every format, told apart by their content.
+
+* ``.jsonl`` as SNLI and MultiNLI are distributed: tokens and tags come from ``sentence1_parse`` and ``sentence2_parse``.
+* any other ``.jsonl``: ``gold_label``, ``sentence1``, ``sentence2`` and, optionally, ``pos1``, ``pos2``; tokens and tags
+  are separated by spaces. A ``phenomenon`` (or MultiNLI's ``genre``) is kept for the report.
+* ``.tsv`` with a header line that names those same columns.
+* SciTail's ``.tsv``: premise, hypothesis, label, no header.
+* Quora's ``.tsv``: the release with its header (``question1``, ``question2``, ``is_duplicate``), or the usual split of
+  label, question, question, id, no header.
+
+Each may be compressed (``.gz``).
+"""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from nli_common.errors import InputError
+from nli_common.files import text_lines
+from nli_common.tokens import parse_leaves, split_text
+
+NO_LABEL = "-"
+SCHEMES = (
+    ("entailment", "neutral", "contradiction"),
+    ("entailment", "neutral"),
+    ("entailment", "not_entailment"),
+    ("duplicate", "not_duplicate"),
+)
+"""The label sets of the tasks, in the order that their classes are numbered; a corpus has the smallest that fits."""
+_LABELS = {label: label for scheme in SCHEMES for label in scheme} | {
+    NO_LABEL: NO_LABEL,
+    "entails": "entailment",
+    "1": "duplicate",
+    "0": "not_duplicate",
+}
+_QUORA_HEADER = {"question1", "question2", "is_duplicate"}
+Lines = Iterator[tuple[int, str]]
+
+
+class Pair(NamedTuple):
+    """One example; ``label`` is ``"-"`` where the annotators did not agree."""
+
+    premise: list[str]
+    hypothesis: list[str]
+    label: str
+    premise_pos: list[str] | None = None
+    hypothesis_pos: list[str] | None = None
+    phenomenon: str = ""
+
+
+def read_pairs(path: Path) -> Iterator[Pair]:
+    """The pairs of a file, in its order.
+
+    Raises:
+        InputError: naming file and line, for whatever is not as the format says.
+    """
+    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
+    if suffixes[-1:] == [".jsonl"]:
+        return _jsonl(path)
+    if suffixes[-1:] == [".tsv"]:
+        return _tsv(path)
+    raise InputError(f"{path}: expected a file named .jsonl, .tsv, .jsonl.gz or .tsv.gz")
+
+
+def _jsonl(path: Path) -> Iterator[Pair]:
+    for number, line in text_lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InputError.at(path, number, f"not JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise InputError.at(path, number, f"expected a JSON object, got {type(row).__name__}")
+        yield _parsed(row, path, number) if "sentence1_parse" in row else _tokenised(row, path, number)
+
+
+def _tsv(path: Path) -> Iterator[Pair]:
+    lines = text_lines(path)
+    first = next(lines, None)
+    if first is None:
+        raise InputError(f"{path}: is empty, expected a header line")
+    columns = first[1].split("\t")
+    if set(columns) >= _QUORA_HEADER:
+        return _quora_release(columns, lines, path)
+    if len(columns) == 3 and columns[2] in ("entails", "neutral"):
+        return _headerless(chain([first], lines), path, columns=("premise", "hypothesis", "label"))
+    if len(columns) == 4 and columns[0] in ("0", "1"):
+        return _headerless(chain([first], lines), path, columns=("label", "premise", "hypothesis", "id"))
+    return _with_header(columns, lines, path)
+
+
+def _with_header(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]:
+    _require(columns, path, 1)
+    for number, line in lines:
+        if line:
+            yield _tokenised(_row(columns, line, path, number), path, number)
+
+
+def _headerless(lines: Lines, path: Path, columns: tuple[str, ...]) -> Iterator[Pair]:
+    for number, line in lines:
+        row = _row(columns, line, path, number)
+        premise, hypothesis = split_text(row["premise"]), split_text(row["hypothesis"])
+        yield _checked(Pair(premise, hypothesis, row["label"]), path, number)
+
+
+def _quora_release(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]:
+    """Its fields may be quoted, with line ends inside; a few of its questions are empty, and count as unlabelled."""
+    place = [1]
+
+    def text() -> Iterator[str]:
+        for place[0], line in lines:
+            yield line + "\n"
+
+    rows = csv.reader(text(), delimiter="\t", strict=True)
+    while True:
+        try:
+            fields = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError.at(path, place[0], f"not tab-separated values: {error}") from None
+        if len(fields) != len(columns):
+            raise InputError.at(path, place[0], f"expected {len(columns)} columns, got {len(fields)}")
+        row = dict(zip(columns, fields, strict=True))
+        questions = split_text(row["question1"]), split_text(row["question2"])
+        if all(questions):
+            yield _checked(Pair(*questions, row["is_duplicate"]), path, place[0])
+        else:
+            yield Pair(*questions, NO_LABEL)
+
+
+def _parsed(row: Mapping[str, object], path: Path, number: int) -> Pair:
+    _require(row, path, number, "sentence2_parse")
+    premise, premise_pos = parse_leaves(_string(row, "sentence1_parse", path, number))
+    hypothesis, hypothesis_pos = parse_leaves(_string(row, "sentence2_parse", path, number))
+    label = _string(row, "gold_label", path, number)
+    return _checked(Pair(premise, hypothesis, label, premise_pos, hypothesis_pos, _group(row)), path, number)
+
+
+def _tokenised(row: Mapping[str, object], path: Path, number: int) -> Pair:
+    _require(row, path, number)
+    label = _string(row, "gold_label", path, number)
+    premise, hypothesis = (_string(row, name, path, number).split() for name in ("sentence1", "sentence2"))
+    tagged = "pos1" in row and "pos2" in row
+    tags = [_string(row, name, path, number).split() if tagged else None for name in ("pos1", "pos2")]
+    return _checked(Pair(premise, hypothesis, label, *tags, _group(row)), path, number)
+
+
+def _checked(pair: Pair, path: Path, number: int) -> Pair:
+    label = _LABELS.get(pair.label)
+    if label is None:
+        known = ", ".join(_LABELS)
+        raise InputError.at(path, number, f"unknown label {pair.label!r}, expected one of {known}")
+    sides = (("sentence1", pair.premise, pair.premise_pos), ("sentence2", pair.hypothesis, pair.hypothesis_pos))
+    for name, tokens, tags in sides:
+        if not tokens:
+            raise InputError.at(path, number, f"{name} is empty, expected at least one token")
+        if tags is not None and len(tags) != len(tokens):
+            raise InputError.at(path, number, f"{name} has {len(tokens)} tokens but {len(tags)} tags")
+    return pair._replace(label=label)
+
+
+def _require(row: Mapping[str, object] | list[str], path: Path, number: int, *more: str) -> None:
+    missing = [name for name in ("gold_label", "sentence1", "sentence2", *more) if name not in row]
+    if missing:
+        raise InputError.at(path, number, f"no column {missing[0]}; there are {', '.join(row) or 'none'}")
+
+
+def _row(columns: list[str] | tuple[str, ...], line: str, path: Path, number: int) -> dict[str, str]:
+    fields = line.split("\t")
+    if len(fields) != len(columns):
+        raise InputError.at(path, number, f"expected {len(columns)} columns, got {len(fields)}")
+    return dict(zip(columns, fields, strict=True))
+
+
+def _string(row: Mapping[str, object], name: str, path: Path, number: int) -> str:
+    value = row[name]
+    if not isinstance(value, str):
+        raise InputError.at(path, number, f"{name} should be a string, got {value!r}")
+    return value
+
+
+def _group(row: Mapping[str, object]) -> str:
+    return str(row.get("phenomenon") or row.get("genre") or "")

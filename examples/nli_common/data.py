@@ -1,0 +1,214 @@
+"""Sentence pairs as arrays: what a model is given, and what a corpus is stored as."""
+
+import hashlib
+import json
+from array import array as IntArray
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+from torch import Tensor
+
+from nli_common.corpora import NO_LABEL, SCHEMES, Pair, read_pairs
+from nli_common.errors import InputError
+from nli_common.files import write_atomically
+
+Ints = npt.NDArray[np.integer]
+_FORMAT = 1
+
+
+class Sentence(NamedTuple):
+    """A batch of sentences: token ids ``(b, n)`` int64, mask ``(b, n)`` bool (True = real), tag ids or ``None``."""
+
+    tokens: Tensor
+    mask: Tensor
+    pos: Tensor | None = None
+
+
+class Batch(NamedTuple):
+    """What a training step sees; ``label`` and ``phenomenon`` are ``(b,)`` int64."""
+
+    premise: Sentence
+    hypothesis: Sentence
+    label: Tensor
+    phenomenon: Tensor
+
+
+class Ragged(NamedTuple):
+    """Sentences of different lengths, one behind the other: sentence i is ``offsets[i]:offsets[i + 1]``."""
+
+    tokens: Ints
+    offsets: Ints
+    pos: Ints | None
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens of each sentence."""
+        return np.diff(self.offsets)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Labelled pairs with every word, tag, label and phenomenon as an index into its own list of strings."""
+
+    words: list[str]
+    tags: list[str]
+    labels: tuple[str, ...]
+    phenomena: list[str]
+    premise: Ragged
+    hypothesis: Ragged
+    label: Ints
+    phenomenon: Ints
+    dropped: int
+    digest: str
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[Pair], source: str) -> "Corpus":
+        """Index the pairs; those without a gold label are dropped and counted.
+
+        Raises:
+            InputError: if no labelled pair is left, or the labels belong to no known task.
+        """
+        builder = _Builder()
+        for pair in pairs:
+            builder.add(pair)
+        return builder.corpus(source)
+
+    def tokens(self, side: Ragged, i: int) -> list[str]:
+        """The words of sentence ``i`` of one side."""
+        return [self.words[w] for w in side.tokens[side.offsets[i] : side.offsets[i + 1]]]
+
+
+def open_corpus(path: Path, cache: Path) -> Corpus:
+    """A sentence-pair file, indexed; the first time writes the arrays to ``cache``, later times read them from there.
+
+    The cache is keyed by the file's place, size and time of change, so that an edited file is read anew.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        raise InputError(f"{path}: no such file") from None
+    key = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}|{_FORMAT}"
+    cached = cache / f"{path.name.split('.')[0]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.safetensors"
+    if cached.exists():
+        try:
+            return _load(cached)
+        except (SafetensorError, KeyError, ValueError):
+            cached.unlink()
+    corpus = Corpus.from_pairs(read_pairs(path), str(path))
+    write_atomically(cached, lambda temporary: _save(corpus, temporary))
+    return corpus
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.words, self.tags, self.labels, self.phenomena = (_numbering() for _ in range(4))
+        self.sides: tuple[_Column, ...] = tuple(_Column() for _ in range(2))
+        self.pos: tuple[_Column, ...] = tuple(_Column() for _ in range(2))
+        self.label, self.phenomenon = _Column(), _Column()
+        self.dropped = 0
+
+    def add(self, pair: Pair) -> None:
+        if pair.label == NO_LABEL:
+            self.dropped += 1
+            return
+        self.label.append(self.labels[pair.label])
+        self.phenomenon.append(self.phenomena[pair.phenomenon])
+        for k, (tokens, tags) in enumerate(((pair.premise, pair.premise_pos), (pair.hypothesis, pair.hypothesis_pos))):
+            self.sides[k].extend(tokens, self.words)
+            if tags is not None:
+                self.pos[k].extend(tags, self.tags)
+
+    def corpus(self, source: str) -> Corpus:
+        if not self.label.values:
+            raise InputError(f"{source}: no labelled pair in it ({self.dropped} without a gold label)")
+        seen = list(self.labels)
+        scheme = min((scheme for scheme in SCHEMES if set(seen) <= set(scheme)), key=len, default=None)
+        if scheme is None:
+            raise InputError(f"{source}: the labels {', '.join(sorted(seen))} belong to no one task")
+        premise, hypothesis = (
+            Ragged(side.array(), side.offsets(), pos.array() if pos.values else None)
+            for side, pos in zip(self.sides, self.pos, strict=True)
+        )
+        label = np.array([scheme.index(name) for name in seen], dtype=np.int32)[self.label.array()]
+        strings = [list(self.words), list(self.tags), scheme, list(self.phenomena)]
+        digest = hashlib.sha256(json.dumps(strings).encode())
+        for array in (*premise, *hypothesis, label):
+            digest.update(b"" if array is None else array.tobytes())
+        return Corpus(
+            words=list(self.words),
+            tags=list(self.tags),
+            labels=scheme,
+            phenomena=list(self.phenomena),
+            premise=premise,
+            hypothesis=hypothesis,
+            label=label,
+            phenomenon=self.phenomenon.array(),
+            dropped=self.dropped,
+            digest=digest.hexdigest(),
+        )
+
+
+class _Column:
+    """A growing column of small integers, four bytes each, and where its rows end."""
+
+    def __init__(self) -> None:
+        self.values = IntArray("i")
+        self.ends = IntArray("q", [0])
+
+    def append(self, value: int) -> None:
+        self.values.append(value)
+
+    def extend(self, strings: Sequence[str], numbering: Mapping[str, int]) -> None:
+        self.values.extend(map(numbering.__getitem__, strings))
+        self.ends.append(len(self.values))
+
+    def array(self) -> Ints:
+        return np.frombuffer(self.values, dtype=np.int32)
+
+    def offsets(self) -> Ints:
+        return np.frombuffer(self.ends, dtype=np.int64)
+
+
+def _numbering() -> "defaultdict[str, int]":
+    """A dictionary that gives each new key the next number."""
+    numbering: defaultdict[str, int] = defaultdict()
+    numbering.default_factory = numbering.__len__
+    return numbering
+
+
+def _save(corpus: Corpus, path: Path) -> None:
+    arrays = {"label": corpus.label, "phenomenon": corpus.phenomenon}
+    for name, side in (("premise", corpus.premise), ("hypothesis", corpus.hypothesis)):
+        arrays |= {f"{name}.{k}": array for k, array in side._asdict().items() if array is not None}
+    strings = {
+        "words": corpus.words,
+        "tags": corpus.tags,
+        "labels": corpus.labels,
+        "phenomena": corpus.phenomena,
+        "dropped": corpus.dropped,
+        "digest": corpus.digest,
+    }
+    arrays["strings"] = np.frombuffer(json.dumps(strings).encode(), dtype=np.uint8)
+    save_file(arrays, path)
+
+
+def _load(path: Path) -> Corpus:
+    with safe_open(path, framework="numpy") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+    strings = json.loads(arrays["strings"].tobytes())
+    sides = {
+        name: Ragged(arrays[f"{name}.tokens"], arrays[f"{name}.offsets"], arrays.get(f"{name}.pos"))
+        for name in ("premise", "hypothesis")
+    }
+    strings["labels"] = tuple(strings["labels"])
+    return Corpus(label=arrays["label"], phenomenon=arrays["phenomenon"], **sides, **strings)

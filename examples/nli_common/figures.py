@@ -1,0 +1,46 @@
+"""Figures of a run, as PNG."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from nli_common.files import write_atomically
+
+
+def plot_confusion(confusion: Sequence[Sequence[int]], labels: Sequence[str], title: str, path: Path) -> None:
+    """The confusion matrix, each row coloured by its shares and written with counts."""
+    figure = Figure(figsize=(1.9 + len(labels), 1.5 + 0.9 * len(labels)), layout="constrained")
+    axes = figure.subplots()
+    totals = [max(sum(row), 1) for row in confusion]
+    shares = [[count / total for count in row] for row, total in zip(confusion, totals, strict=True)]
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for i, row in enumerate(confusion):
+        for j, count in enumerate(row):
+            colour = "white" if shares[i][j] > 0.5 else "black"
+            axes.text(j, i, f"{count:,}\n{shares[i][j]:.0%}", ha="center", va="center", color=colour)
+    axes.set_xticks(range(len(labels)), labels)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("gold")
+    axes.set_title(title)
+    _save(figure, path)
+
+
+def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, path: Path) -> None:
+    """How much of each row's word is aligned to each column's word: ``(rows, columns)``, rows that sum to 1."""
+    figure = Figure(figsize=(2.2 + 0.5 * len(columns), 1.8 + 0.36 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(weights.detach().float().cpu().numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_title(title, fontsize="medium")
+    figure.colorbar(image, ax=axes, label="weight", shrink=0.9)
+    _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    FigureCanvasAgg(figure)
+    write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format="png"))

@@ -1,0 +1,82 @@
+"""Reading lines and writing files so that nothing is half done."""
+
+import contextlib
+import gzip
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+from nli_common.errors import InputError
+
+_UMASK = os.umask(0)
+os.umask(_UMASK)
+_TRUNCATED = "the compressed data ends too early: the file is truncated or still being written"
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Have ``write`` fill a temporary file beside ``path``, then put it in its place in one step.
+
+    A process killed at any instant leaves either the old file or the new one, never a part of one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        write(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_UMASK)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def binary_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The numbered lines of a plain, ``.gz`` or (single-member) ``.zip`` file.
+
+    Raises:
+        InputError: if the file is missing, no archive of its kind, or ends before its data does.
+    """
+    number = 0
+    try:
+        with contextlib.ExitStack() as stack:
+            for number, line in enumerate(_open(path, stack), start=1):  # noqa: B007 - the except clauses read it
+                yield number, line
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, expected a file") from None
+    except EOFError:
+        raise InputError.at(path, number + 1, _TRUNCATED) from None
+    except (zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        raise InputError.at(path, number + 1, f"damaged compressed data ({error})") from None
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The numbered lines as text, without their line ends.
+
+    Raises:
+        InputError: as :func:`binary_lines`, or where a line is not UTF-8.
+    """
+    for number, line in binary_lines(path):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError.at(path, number, f"invalid UTF-8 at byte {error.start} of the line") from None
+        yield number, text.rstrip("\r\n")
+
+
+def _open(path: Path, stack: contextlib.ExitStack) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return stack.enter_context(gzip.open(path, "rb"))
+    if path.suffix != ".zip":
+        return stack.enter_context(path.open("rb", buffering=1 << 20))
+    archive = stack.enter_context(zipfile.ZipFile(path))
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) != 1:
+        raise InputError(f"{path}: expected one file in the archive, found {len(members)}")
+    return io.BufferedReader(stack.enter_context(archive.open(members[0])), 1 << 20)  # type: ignore[arg-type]

@@ -1,0 +1,169 @@
+"""The words that a run knows, each with its fixed vector."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from nli_common.errors import InputError
+from nli_common.files import write_atomically
+from nli_common.vectors import read_vectors
+
+NUM_HASHED = 100
+
+
+class Lexicon:
+    """Words, numbered as they are listed, and a vector for each.
+
+    A word without a vector of its own has that of its lower-case form or else one of 100 random vectors, chosen by a
+    hash of its letters (Parikh et al. 2016, section 5: "OOV words are hashed to one of 100 random embeddings"). So
+    every word of a corpus has its own id, and a word that is new at prediction is added by :meth:`extended`.
+
+    Args:
+        words: distinct; the id of a word is its place.
+        vectors: ``(len(words), d)``, floating point.
+        hashed: the 100 vectors for words that have none, ``(100, d)``; ``None`` draws them with the vectors' spread.
+        tags: part-of-speech tags, numbered from 1; 0 is any other tag.
+
+    Raises:
+        ValueError: if the words are not distinct, or the shapes do not fit.
+    """
+
+    def __init__(
+        self, words: Sequence[str], vectors: Tensor, *, hashed: Tensor | None = None, tags: Sequence[str] = ()
+    ) -> None:
+        self.words = list(words)
+        self.tags = list(tags)
+        self.index = {word: i for i, word in enumerate(self.words)}
+        if len(self.index) != len(self.words):
+            raise ValueError(f"words must be distinct, got {len(self.words)} with {len(self.index)} different ones")
+        if vectors.ndim != 2 or len(vectors) != len(self.words) or not vectors.dtype.is_floating_point:
+            raise ValueError(
+                f"vectors must be floating point of shape ({len(self.words)}, d), "
+                f"got {vectors.dtype} of shape {tuple(vectors.shape)}"
+            )
+        self.vectors = vectors
+        self.hashed = _hashed_vectors(vectors) if hashed is None else hashed
+        if self.hashed.shape != (NUM_HASHED, vectors.shape[1]):
+            raise ValueError(
+                f"hashed must be of shape ({NUM_HASHED}, {vectors.shape[1]}), got {tuple(self.hashed.shape)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def dim(self) -> int:
+        """The width of a vector."""
+        return self.vectors.shape[1]
+
+    @classmethod
+    def random(cls, words: Iterable[str], dim: int = 300, *, seed: int = 0, tags: Sequence[str] = ()) -> "Lexicon":
+        """Every word with a standard normal vector of its own: for corpora without pretrained vectors."""
+        words = list(words)
+        generator = torch.Generator().manual_seed(seed)
+        return cls(words, torch.randn(len(words), dim, generator=generator), tags=tags)
+
+    @classmethod
+    def from_file(cls, path: Path, words: Iterable[str], *, tags: Sequence[str] = ()) -> "Lexicon":
+        """The vectors of a GloVe, fastText or ``.npz`` file; only the given words are kept.
+
+        Raises:
+            InputError: if the file cannot be read, or has none of the words.
+        """
+        words = list(words)
+        known = _vectors_of(words, path)
+        if not known:
+            raise InputError(f"{path}: has a vector for none of the corpus's {len(words):,} words")
+        return cls(list(known), torch.stack(list(known.values())), tags=tags).extended(words)
+
+    def learned_from(self, path: Path, words: Iterable[str]) -> "Lexicon":
+        """This lexicon with those of the words that it lacks and the vector file has.
+
+        Raises:
+            InputError: if the file cannot be read, or its vectors have another width.
+        """
+        known = _vectors_of([word for word in words if word not in self.index], path)
+        if not known:
+            return self
+        vectors = torch.stack(list(known.values()))
+        if vectors.shape[1] != self.dim:
+            raise InputError(f"{path}: has vectors of {vectors.shape[1]} dimensions, the run's have {self.dim}")
+        return Lexicon([*self.words, *known], torch.cat([self.vectors, vectors]), hashed=self.hashed, tags=self.tags)
+
+    def extended(self, words: Iterable[str]) -> "Lexicon":
+        """This lexicon with the words that it lacks behind its own, in their order."""
+        new = [word for word in dict.fromkeys(words) if word not in self.index]
+        if not new:
+            return self
+        rows = torch.stack([self._vector_of_unknown(word) for word in new])
+        return Lexicon([*self.words, *new], torch.cat([self.vectors, rows]), hashed=self.hashed, tags=self.tags)
+
+    def ids(self, words: Iterable[str]) -> list[int]:
+        """The ids of words that are all known; see :meth:`extended`."""
+        return [self.index[word] for word in words]
+
+    def tag_ids(self, tags: Iterable[str]) -> list[int]:
+        """The ids of tags, from 1; 0 for a tag that was never seen."""
+        numbers = {tag: i for i, tag in enumerate(self.tags, start=1)}
+        return [numbers.get(tag, 0) for tag in tags]
+
+    def save(self, path: Path) -> None:
+        """Write words, tags and vectors to one safetensors file."""
+        strings = json.dumps({"words": self.words, "tags": self.tags}).encode()
+        tensors = {
+            "vectors": self.vectors.contiguous(),
+            "hashed": self.hashed.contiguous(),
+            "strings": torch.frombuffer(bytearray(strings), dtype=torch.uint8),
+        }
+        write_atomically(path, lambda temporary: save_file(tensors, temporary))
+
+    @classmethod
+    def load(cls, path: Path) -> "Lexicon":
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            InputError: if the file is missing or damaged.
+        """
+        try:
+            tensors = load_file(path)
+            strings = json.loads(tensors["strings"].numpy().tobytes())
+            return cls(strings["words"], tensors["vectors"], hashed=tensors["hashed"], tags=strings["tags"])
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such file") from None
+        except (SafetensorError, KeyError, ValueError) as error:
+            raise InputError(f"{path}: not a lexicon ({error})") from None
+
+    def _vector_of_unknown(self, word: str) -> Tensor:
+        lower = self.index.get(word.lower())
+        return self.hashed[fnv1a(word) % NUM_HASHED] if lower is None else self.vectors[lower]
+
+
+def fnv1a(text: str) -> int:
+    """The 32-bit FNV-1a hash of the UTF-8 bytes: the same on every machine and in every process.
+
+    >>> hex(fnv1a("foobar"))
+    '0xbf9cf968'
+    """
+    value = 0x811C9DC5
+    for byte in text.encode("utf-8", errors="surrogatepass"):
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return value
+
+
+def _vectors_of(words: list[str], path: Path) -> dict[str, Tensor]:
+    """The vectors of those words that the file has, as they are written or else in lower case."""
+    found = read_vectors(path, {*words, *(word.lower() for word in words)})
+    forms = {word: form for word in words for form in (word.lower(), word) if form in found}
+    return {word: torch.from_numpy(found[form]) for word, form in forms.items()}
+
+
+def _hashed_vectors(vectors: Tensor) -> Tensor:
+    """Random vectors whose entries spread as the known words' do."""
+    spread = float(vectors.float().std(correction=0)) if vectors.numel() else 1.0
+    generator = torch.Generator().manual_seed(0)
+    return (torch.randn(NUM_HASHED, vectors.shape[1], generator=generator) * (spread or 1.0)).to(vectors.dtype)

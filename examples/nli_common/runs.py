@@ -1,0 +1,94 @@
+"""A run's folder: its configuration, who may write there, and what lies in it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from nli_common.errors import InputError
+from nli_common.files import write_atomically
+
+
+class Run:
+    """The files of one run.
+
+    A folder belongs to the configuration that was first written to it: the same one goes on with the run, another
+    one is refused before anything is touched.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = folder / "config.json"
+        self.lexicon = folder / "lexicon.safetensors"
+        self.weights = folder / "model.safetensors"
+        self.checkpoint = folder / "checkpoint.safetensors"
+        self.metrics = folder / "metrics.json"
+
+    def claim(self, config: Mapping[str, Any]) -> FileLock:
+        """Take the folder for this configuration; the lock is held until it is released or the process ends.
+
+        Raises:
+            InputError: if the folder holds another run or other files, or another process is writing to it.
+        """
+        wanted = json.loads(json.dumps(config))
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"--output {self.folder}: is a file, expected a folder")
+        if self.config.exists():
+            _require_same(self.read_config(), wanted, self.folder)
+        elif self.folder.exists() and any(entry.name != ".lock" for entry in self.folder.iterdir()):
+            raise InputError(f"--output {self.folder}: holds files that are no run; choose a new or an empty folder")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / ".lock")
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise InputError(f"--output {self.folder}: another process is training there") from None
+        except OSError as error:
+            raise InputError(f"--output {self.folder}: cannot be written to ({error.strerror})") from None
+        write_json(self.config, wanted)
+        return lock
+
+    def read_config(self) -> dict[str, Any]:
+        """The configuration that the folder belongs to.
+
+        Raises:
+            InputError: if there is none, or it is damaged.
+        """
+        return read_json(self.config)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file.
+
+    Raises:
+        InputError: if it is missing or damaged.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; is this the folder of a run?") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: expected a JSON object")
+    return value
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON object in one step."""
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def _require_same(held: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path, place: str = "") -> None:
+    for key in dict.fromkeys([*held, *wanted]):
+        ours, theirs = held.get(key), wanted.get(key)
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            _require_same(ours, theirs, folder, f"{place}{key}.")
+        elif ours != theirs:
+            raise InputError(
+                f"--output {folder}: holds another run, with {place}{key}={ours!r} where this one has {theirs!r}; "
+                "choose another folder"
+            )

@@ -1,0 +1,133 @@
+"""The training loop: early stopping on dev, and a run that was killed goes on to the same numbers."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+
+import torch
+from accelerate import Accelerator
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.optim import Optimizer
+
+from nli_common.batches import LengthBuckets, PairDataset, loader
+from nli_common.checkpoints import load_checkpoint, save_checkpoint, save_weights
+from nli_common.errors import InputError
+from nli_common.metrics import evaluate
+from nli_common.recipe import Recipe, reseed
+from nli_common.runs import Run
+
+EVALUATION_BATCH = 256
+
+
+@dataclass
+class Progressed:
+    """Where a training stands, all of it in the checkpoint."""
+
+    epoch: int = 0
+    step: int = 0
+    loss: float = 0.0
+    seconds: float = 0.0
+    best_epoch: int = -1
+    best_accuracy: float = -1.0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    def next_epoch(self, loss: float, accuracy: float) -> bool:
+        """Close an epoch; True if its dev accuracy is the best so far."""
+        better = accuracy > self.best_accuracy
+        if better:
+            self.best_epoch, self.best_accuracy = self.epoch, accuracy
+        self.history.append({"epoch": self.epoch + 1, "loss": loss, "dev": accuracy})
+        self.epoch, self.step, self.loss = self.epoch + 1, 0, 0.0
+        return better
+
+
+def fit(
+    model: nn.Module,
+    optimizer: Optimizer,
+    train: PairDataset,
+    dev: PairDataset,
+    labels: Sequence[str],
+    recipe: Recipe,
+    seed: int,
+    run: Run,
+    accelerator: Accelerator,
+    console: Console,
+    checkpoint_seconds: float,
+) -> Progressed:
+    """Train until the last epoch or until dev has not improved for ``recipe.patience`` of them.
+
+    The folder's checkpoint, where there is one, is where it starts. Every random number depends on the seed, the
+    epoch and the step alone, so that the result does not depend on how often the run was interrupted. The weights of
+    the best epoch on dev lie in the folder at the end.
+
+    Raises:
+        InputError: if the loss is no longer a finite number.
+    """
+    batches = loader(train, recipe.batch_size, seed)
+    order = batches.batch_sampler
+    assert isinstance(order, LengthBuckets)
+    plain = model
+    model, optimizer, batches, dev_batches = accelerator.prepare(
+        model, optimizer, batches, loader(dev, EVALUATION_BATCH, None)
+    )
+    at = Progressed()
+    if run.checkpoint.exists():
+        at = Progressed(**load_checkpoint(run.checkpoint, plain, optimizer))
+        console.print(f"resuming at epoch {at.epoch + 1}, step {at.step}")
+    while at.epoch < recipe.epochs and at.epoch - at.best_epoch <= recipe.patience:
+        order.start_epoch(at.epoch)
+        loss_sum = torch.tensor(at.loss, dtype=torch.float64, device=accelerator.device)
+        model.train()
+        started = saved = time.perf_counter()
+        with _bar(console, accelerator.is_main_process) as bar:
+            task = bar.add_task(f"epoch {at.epoch + 1}", total=len(batches), completed=at.step)
+            for batch in islice(batches, at.step, None):
+                reseed(seed, accelerator.process_index, at.epoch * len(batches) + at.step)
+                loss = cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
+                optimizer.zero_grad()
+                accelerator.backward(loss)
+                if recipe.clip_norm is not None:
+                    accelerator.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+                optimizer.step()
+                loss_sum += loss.detach().double()
+                at.step += 1
+                bar.advance(task)
+                if time.perf_counter() - saved > checkpoint_seconds:
+                    at.loss = _finite(float(loss_sum), at)
+                    at.seconds += time.perf_counter() - started
+                    if accelerator.is_main_process:
+                        save_checkpoint(run.checkpoint, plain, optimizer, asdict(at))
+                    started = saved = time.perf_counter()
+        loss_mean = _finite(float(loss_sum), at) / at.step
+        at.seconds += time.perf_counter() - started
+        accuracy = evaluate(model, dev_batches, accelerator, labels, [""])["accuracy"]
+        better = at.next_epoch(loss_mean, accuracy)
+        if accelerator.is_main_process:
+            if better:
+                save_weights(run.weights, plain)
+            save_checkpoint(run.checkpoint, plain, optimizer, asdict(at))
+            rate = at.epoch * len(train) / at.seconds
+            console.print(
+                f"epoch {at.epoch:3}   loss {loss_mean:.4f}   dev {100 * accuracy:5.2f}"
+                f"{' *' if better else '  '}   {rate:,.0f} pairs/s"
+            )
+    accelerator.wait_for_everyone()
+    return at
+
+
+def _finite(loss: float, at: Progressed) -> float:
+    if not math.isfinite(loss):
+        raise InputError(
+            f"the loss became {loss} in epoch {at.epoch + 1}; the last checkpoint is kept; try a lower --lr"
+        )
+    return loss
+
+
+def _bar(console: Console, visible: bool) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True, disable=not (visible and console.is_terminal))

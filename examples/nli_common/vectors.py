@@ -1,0 +1,82 @@
+"""Word vectors from files, of which only the wanted words are kept in memory."""
+
+import zipfile
+from collections import Counter
+from collections.abc import Collection, Iterator
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from nli_common.errors import InputError
+from nli_common.files import binary_lines
+
+Vectors = dict[str, npt.NDArray[np.float32]]
+
+
+def read_vectors(path: Path, wanted: Collection[str]) -> Vectors:
+    """The vectors of the wanted words that the file has.
+
+    Args:
+        path: GloVe's or fastText's text format (plain, ``.gz`` or ``.zip``), or ``.npz`` with ``words`` and ``vectors``.
+        wanted: words as the corpus writes them.
+
+    Raises:
+        InputError: if a vector has another width than the others, or the file is none of these formats.
+    """
+    return _npz(path, set(wanted)) if path.suffix == ".npz" else _text(path, set(wanted))
+
+
+def _npz(path: Path, wanted: set[str]) -> Vectors:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            words, vectors = arrays["words"], arrays["vectors"]
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except KeyError as error:
+        raise InputError(f"{path}: no array named {error.args[0].split()[0]}, expected words and vectors") from None
+    except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
+        raise InputError(f"{path}: not an .npz file of plain arrays ({error})") from None
+    if words.dtype.kind != "U" or vectors.dtype.kind != "f" or vectors.ndim != 2 or len(words) != len(vectors):
+        raise InputError(
+            f"{path}: expected words (n,) and floating-point vectors (n, d), "
+            f"got {words.dtype} {words.shape} and {vectors.dtype} {vectors.shape}"
+        )
+    return {str(word): vector.astype(np.float32) for word, vector in zip(words, vectors, strict=True) if word in wanted}
+
+
+def _text(path: Path, wanted: set[str]) -> Vectors:
+    lines = _without_header(binary_lines(path))
+    head = list(islice(lines, 100))
+    if not head:
+        raise InputError(f"{path}: is empty, expected word vectors")
+    # Some GloVe words hold spaces, so a line may have more fields than most; the width is what most lines have.
+    width = Counter(line.rstrip().count(b" ") for _, line in head).most_common(1)[0][0]
+    # A word is looked up by its first part, which is cheap; the rare hits are then cut from the right.
+    heads = {word.encode().split(b" ")[0] for word in wanted}
+    found: Vectors = {}
+    for number, line in chain(head, lines):
+        fields = line.count(b" ") - line.endswith((b" \n", b" \r\n", b" "))
+        if fields < width or width == 0:
+            raise InputError.at(path, number, f"expected a word and {max(width, 1)} numbers, got {fields}")
+        if line[: line.find(b" ")] in heads:
+            word, *numbers = line.rstrip().rsplit(b" ", width)
+            text = word.decode("utf-8", errors="replace")
+            if text in wanted and text not in found:
+                try:
+                    found[text] = np.array(numbers, dtype=np.bytes_).astype(np.float32)
+                except ValueError:
+                    raise InputError.at(path, number, f"{text!r} is followed by something that is no number") from None
+    return found
+
+
+def _without_header(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """FastText files begin with a line of two integers, the number of words and the width."""
+    first = next(lines, None)
+    if first is None:
+        return
+    fields = first[1].split()
+    if len(fields) != 2 or not all(field.isdigit() for field in fields):
+        yield first
+    yield from lines

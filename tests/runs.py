@@ -1,0 +1,41 @@
+"""Small corpora and runs of the example scripts, for the tests of training and of the command line."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nli_common.generated import generated_pairs
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = ROOT / "examples" / "decomposable_attention.py"
+
+
+def write_corpora(folder: Path, train: int = 160) -> list[str]:
+    """Three .tsv files of the generated corpus, and the options that name them."""
+    options = ["--cache", str(folder / "cache")]
+    for split, count in (("train", train), ("dev", 60), ("test", 60)):
+        path = folder / f"{split}.tsv"
+        rows = ["gold_label\tsentence1\tsentence2\tpos1\tpos2\tphenomenon"]
+        for pair in generated_pairs(count, split):  # type: ignore[arg-type]
+            sides = (pair.premise, pair.hypothesis, pair.premise_pos or [], pair.hypothesis_pos or [])
+            rows.append("\t".join([pair.label, *map(" ".join, sides), pair.phenomenon]))
+        path.write_text("\n".join(rows) + "\n")
+        options += [f"--{split}", str(path)]
+    return options
+
+
+def environment() -> dict[str, str]:
+    """One thread, so that a busy machine adds no noise to the order of sums."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "COLUMNS": "200"}
+
+
+def run_script(*arguments: str | Path, script: Path = SCRIPT) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(script), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), check=False, timeout=300)
+
+
+def start_script(arguments: Sequence[str | Path]) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, str(SCRIPT), *map(str, arguments)]
+    return subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

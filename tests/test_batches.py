@@ -1,0 +1,75 @@
+"""Length-bucketed batches: complete, reproducible, padded to the longest sentence and no further."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from nli_common.batches import LengthBuckets, PairDataset, loader
+from nli_common.generated import generated_corpus
+from nli_common.lexicon import Lexicon
+
+
+@pytest.fixture(scope="module")
+def dataset() -> PairDataset:
+    corpus = generated_corpus(500, "train")
+    lexicon = Lexicon.random(reversed(corpus.words), 3, tags=corpus.tags[1:])
+    return PairDataset(corpus, lexicon, corpus.labels[::-1], corpus.phenomena[::-1])
+
+
+def test_a_batch_is_the_pairs_themselves(dataset: PairDataset) -> None:
+    corpus = generated_corpus(500, "train")
+    lexicon = Lexicon.random(reversed(corpus.words), 3, tags=corpus.tags[1:])
+    rows = [7, 3, 499]
+    batch = dataset.__getitems__(rows)
+    for side, sentence in ((corpus.premise, batch.premise), (corpus.hypothesis, batch.hypothesis)):
+        assert sentence.tokens.dtype == torch.int64 and sentence.mask.dtype == torch.bool
+        assert sentence.tokens.shape[1] == max(len(corpus.tokens(side, i)) for i in rows)
+        assert torch.all(sentence.tokens[~sentence.mask] == 0)
+        assert sentence.pos is not None and torch.all(sentence.pos[~sentence.mask] == 0)
+        assert side.pos is not None
+        for row, i in enumerate(rows):
+            real = sentence.tokens[row][sentence.mask[row]].tolist()
+            assert [lexicon.words[t] for t in real] == corpus.tokens(side, i)
+            tags = [corpus.tags[t] for t in side.pos[side.offsets[i] : side.offsets[i + 1]]]
+            assert sentence.pos[row][sentence.mask[row]].tolist() == lexicon.tag_ids(tags)
+    assert [corpus.labels[::-1][k] for k in batch.label] == [corpus.labels[corpus.label[i]] for i in rows]
+    assert [corpus.phenomena[::-1][k] for k in batch.phenomenon] == [
+        corpus.phenomena[corpus.phenomenon[i]] for i in rows
+    ]
+
+
+@given(count=st.integers(1, 400), size=st.integers(1, 17), seed=st.one_of(st.none(), st.integers(0, 9)))
+def test_every_pair_comes_once_in_each_epoch(count: int, size: int, seed: int | None) -> None:
+    buckets = LengthBuckets(np.random.default_rng(count).integers(1, 30, count), size, seed)
+    batches = list(buckets)
+    assert sorted(i for batch in batches for i in batch) == list(range(count))
+    assert len(batches) == len(buckets) and all(len(batch) <= size for batch in batches)
+
+
+def test_the_order_depends_on_seed_and_epoch_alone() -> None:
+    lengths = np.random.default_rng(0).integers(1, 30, 300)
+    first, twin, other = (LengthBuckets(lengths, 8, seed) for seed in (1, 1, 2))
+    torch.manual_seed(5)
+    assert list(first) == list(twin) != list(other)
+    first.start_epoch(1)
+    assert list(first) != list(twin)
+    first.start_epoch(0)
+    assert list(first) == list(twin)
+
+
+def test_batches_hold_sentences_of_similar_length() -> None:
+    lengths = np.random.default_rng(0).integers(1, 40, 5000)
+    padding = sum(int((lengths[batch].max() - lengths[batch]).sum()) for batch in LengthBuckets(lengths, 32, 0))
+    assert padding < 0.05 * lengths.sum()
+
+
+def test_the_loader_gives_whole_batches(dataset: PairDataset) -> None:
+    batches = list(loader(dataset, 64, 0))
+    assert sum(len(batch.label) for batch in batches) == 500
+    assert all(len(batch.label) == len(batch.premise.tokens) == len(batch.hypothesis.mask) for batch in batches)
+
+
+def test_a_batch_needs_a_pair() -> None:
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+        LengthBuckets(np.ones(3, dtype=np.int64), 0, 0)

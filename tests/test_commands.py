@@ -1,0 +1,112 @@
+"""The command line as a user meets it: evaluate and predict from the folder alone, one clear line for bad input."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runs import SCRIPT, run_script, write_corpora
+
+FAST = ["--epochs", "1", "--hidden-size", "8", "--optimizer", "adam", "--batch-size", "32"]
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_corpora(tmp_path_factory.mktemp("corpora"))
+
+
+@pytest.fixture(scope="module")
+def run(corpora: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    np.savez(folder / "v.npz", words=np.array(["dog", "cat", "zebra"]), vectors=np.eye(3, 20, dtype=np.float16))
+    output = folder / "run"
+    done = run_script("train", *corpora, *FAST, "--vectors", folder / "v.npz", "--output", output)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def test_predict_needs_the_folder_alone_and_knows_new_words(run: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("config.json", "lexicon.safetensors", "model.safetensors"):
+        (moved / name).write_bytes((run / name).read_bytes())
+    figure = tmp_path / "alignment.png"
+    premise, hypothesis = "A flabbergasting quokka isn't juggling!", "Nobody yodels in Zürich."
+    options = ("--premise", premise, "--hypothesis", hypothesis, "--figure", figure)
+    done = run_script("predict", "--run", moved, *options)
+    assert done.returncode == 0, done.stderr
+    shares = dict(line.split() for line in done.stdout.splitlines())
+    assert set(shares) == {"entailment", "neutral", "contradiction"}
+    assert sum(map(float, shares.values())) == pytest.approx(1, abs=1e-3)
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert run_script("predict", "--run", moved, *options).stdout == done.stdout
+
+
+def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corpora: list[str], tmp_path: Path) -> None:
+    cache, test = corpora[1], corpora[-1]
+    done = run_script("evaluate", "--run", run, "--test", test, "--cache", cache)
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((run / "metrics.json").read_text())["test"]
+    again = json.loads((run / "evaluation-test.json").read_text())["test"]
+    assert {k: v for k, v in again.items()} == metrics
+    other = tmp_path / "other.tsv"
+    other.write_text("gold_label\tsentence1\tsentence2\nneutral\ta zebra\ta quokka\n-\ta\tb\n")
+    done = run_script("evaluate", "--run", run, "--test", other, "--cache", cache, "--vectors", run.parent / "v.npz")
+    assert done.returncode == 0 and "2 of 3 words hashed; 1 dropped" in done.stdout
+
+
+def one_line(done) -> str:
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--train", "none.tsv"], "--dev is needed beside --train"),
+        (["--dev", "none.tsv"], "--train is needed beside --dev"),
+        (["--train", "none.tsv", "--dev", "none.tsv"], "none.tsv: no such file"),
+        (["--lr", "-1"], "--lr must be positive, got -1.0"),
+        (["--vectors", "none.txt"], "none.txt: no such file"),
+    ],
+)
+def test_options_that_do_not_fit_together(arguments: list[str], message: str, tmp_path: Path) -> None:
+    assert message in one_line(run_script("train", *arguments, "--output", tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_bad_files_end_with_one_line_that_names_file_and_line(corpora: list[str], tmp_path: Path) -> None:
+    bad = tmp_path / "bad.tsv"
+    bad.write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\nmaybe\ta\tb\n")
+    options = [*corpora[:-1], bad, *FAST, "--output", tmp_path / "run"]
+    assert f"{bad}:3: unknown label 'maybe'" in one_line(run_script("train", *options))
+    two = tmp_path / "two.tsv"
+    two.write_text("gold_label\tsentence1\tsentence2\nduplicate\ta\tb\n")
+    assert "has the label 'duplicate', the model's are entailment" in one_line(
+        run_script("train", *corpora[:-1], two, *FAST, "--output", tmp_path / "run")
+    )
+    wide = tmp_path / "vectors.txt"
+    wide.write_text("dog 1 2 3\ncat 1 2 3\nfox 1 2\n")
+    assert f"{wide}:3: expected a word and 3 numbers, got 2" in one_line(
+        run_script("train", *corpora, *FAST, "--vectors", wide, "--output", tmp_path / "run")
+    )
+    assert not (tmp_path / "run" / "metrics.json").exists()
+
+
+def test_folders_that_hold_no_run(run: Path, tmp_path: Path) -> None:
+    options = ("--premise", "a dog", "--hypothesis", "a cat")
+    assert "is this the folder of a run?" in one_line(run_script("predict", "--run", tmp_path, *options))
+    assert "--hypothesis: expected a sentence" in one_line(
+        run_script("predict", "--run", run, "--premise", "a dog", "--hypothesis", " ")
+    )
+    (tmp_path / "mine.txt").write_text("mine")
+    assert "holds files that are no run" in one_line(run_script("train", "--output", tmp_path))
+
+
+def test_every_option_has_its_help() -> None:
+    for command in ("train", "evaluate", "predict"):
+        text = run_script(command, "--help", script=SCRIPT).stdout
+        for line in text.splitlines():
+            assert "(no description)" not in line
+        assert "--output" in text or "--run" in text

@@ -1,0 +1,203 @@
+"""The readers of sentence-pair files, and what they say of files that are not as they should be."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from nli_common.corpora import Pair, read_pairs
+from nli_common.data import Corpus, open_corpus
+from nli_common.errors import InputError
+from nli_common.tokens import parse_leaves, split_text
+
+HEADER = "gold_label\tsentence1\tsentence2\n"
+
+
+def snli_line(label: str = "entailment", premise: str = "(ROOT (NP (DT A) (NN dog)))", hypothesis: str = "") -> str:
+    """A line of SNLI's own schema."""
+    row = {
+        "annotator_labels": [label],
+        "captionID": "1.jpg#0",
+        "gold_label": label,
+        "pairID": "1.jpg#0r1e",
+        "sentence1": "A dog",
+        "sentence1_binary_parse": "( A dog )",
+        "sentence1_parse": premise,
+        "sentence2": "An animal (big).",
+        "sentence2_binary_parse": "( An ( animal ( -LRB- ( big ( -RRB- . ) ) ) ) )",
+        "sentence2_parse": hypothesis or "(ROOT (NP (DT An) (NN animal) (-LRB- -LRB-) (JJ big) (-RRB- -RRB-) (. .)))",
+    }
+    return json.dumps(row) + "\n"
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    data = text.encode() if isinstance(text, str) else text
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["snli.jsonl", "snli.jsonl.gz"])
+def test_snli_tokens_and_tags_come_from_the_parses(tmp_path: Path, name: str) -> None:
+    (pair,) = read_pairs(write(tmp_path / name, snli_line()))
+    assert pair == Pair(
+        premise=["A", "dog"],
+        hypothesis=["An", "animal", "(", "big", ")", "."],
+        label="entailment",
+        premise_pos=["DT", "NN"],
+        hypothesis_pos=["DT", "NN", "-LRB-", "JJ", "-RRB-", "."],
+    )
+
+
+def test_multinli_keeps_the_genre(tmp_path: Path) -> None:
+    row = json.loads(snli_line()) | {"genre": "fiction"}
+    (pair,) = read_pairs(write(tmp_path / "mnli.jsonl", json.dumps(row)))
+    assert pair.phenomenon == "fiction"
+
+
+def test_pairs_without_a_gold_label_are_dropped_and_counted(tmp_path: Path) -> None:
+    text = snli_line("-") + snli_line("neutral") + snli_line("-")
+    corpus = open_corpus(write(tmp_path / "snli.jsonl", text), tmp_path / "cache")
+    assert (len(corpus), corpus.dropped, corpus.labels[corpus.label[0]]) == (1, 2, "neutral")
+
+
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.tsv.gz"])
+def test_tsv_with_tags(tmp_path: Path, name: str) -> None:
+    text = 'gold_label\tsentence1\tsentence2\tpos1\tpos2\nneutral\ta "dog\tcat\tDT UH NN\tNN\n'
+    with pytest.raises(InputError, match=rf"{name}:2: sentence1 has 2 tokens but 3 tags"):
+        list(read_pairs(write(tmp_path / name, text)))
+    (pair,) = read_pairs(write(tmp_path / name, text.replace(" UH", "")))
+    assert pair == Pair(["a", '"dog'], ["cat"], "neutral", ["DT", "NN"], ["NN"])
+
+
+def test_plain_jsonl(tmp_path: Path) -> None:
+    row = {"gold_label": "contradiction", "sentence1": "a b", "sentence2": "c", "phenomenon": "negation"}
+    (pair,) = read_pairs(write(tmp_path / "p.jsonl", "\n" + json.dumps(row) + "\n"))
+    assert pair == Pair(["a", "b"], ["c"], "contradiction", phenomenon="negation")
+
+
+def test_scitail(tmp_path: Path) -> None:
+    text = "Cells don't divide.\tThey grow.\tentails\nA cell.\tA wall.\tneutral\n"
+    first, second = read_pairs(write(tmp_path / "scitail_1.0_train.tsv", text))
+    assert first == Pair(["Cells", "do", "n't", "divide", "."], ["They", "grow", "."], "entailment")
+    assert second.label == "neutral"
+    corpus = open_corpus(tmp_path / "scitail_1.0_train.tsv", tmp_path / "cache")
+    assert corpus.labels == ("entailment", "neutral")
+
+
+def test_quora_release_with_quoted_line_ends_and_an_empty_question(tmp_path: Path) -> None:
+    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+    text = header + '0\t1\t2\t"What\nis it?"\tWhat is it?\t1\n1\t3\t4\tWho?\t\t0\n2\t5\t6\tWho?\tWhy?\t0\n'
+    first, second, third = read_pairs(write(tmp_path / "quora.tsv", text))
+    assert first == Pair(["What", "is", "it", "?"], ["What", "is", "it", "?"], "duplicate")
+    assert (second.label, third.label) == ("-", "not_duplicate")
+    with pytest.raises(InputError, match=r"quora.tsv:2: expected 6 columns, got 2"):
+        list(read_pairs(write(tmp_path / "quora.tsv", header + "0\t1\n")))
+    with pytest.raises(InputError, match=r"quora.tsv:2: unknown label '7'"):
+        list(read_pairs(write(tmp_path / "quora.tsv", header + "0\t1\t2\ta\tb\t7\n")))
+
+
+def test_quora_split_without_header(tmp_path: Path) -> None:
+    first, second = read_pairs(write(tmp_path / "train.tsv", "1\tWho is it?\tWho?\t7\n0\tWho?\tWhy?\t8\n"))
+    assert first == Pair(["Who", "is", "it", "?"], ["Who", "?"], "duplicate")
+    assert second.label == "not_duplicate"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "a.tsv",
+            "gold_label\tsentence1\nneutral\ta\n",
+            r"a.tsv:1: no column sentence2; there are gold_label, sentence1",
+        ),
+        ("a.jsonl", '{"gold_label": "neutral"}\n', r"a.jsonl:1: no column sentence1"),
+        ("a.jsonl", snli_line().replace("sentence2_parse", "parse"), r"a.jsonl:1: no column sentence2_parse"),
+        ("a.tsv", HEADER + "neutral\ta\tb\nmaybe\ta\tb\n", r"a.tsv:3: unknown label 'maybe', expected one of entail"),
+        ("a.jsonl", snli_line() + snli_line("?"), r"a.jsonl:2: unknown label '\?'"),
+        (
+            "a.tsv",
+            HEADER + "neutral\ta\tb\nneutral\t \tb\n",
+            r"a.tsv:3: sentence1 is empty, expected at least one token",
+        ),
+        ("a.jsonl", snli_line(premise="(ROOT)"), r"a.jsonl:1: sentence1 is empty"),
+        ("a.tsv", HEADER + "neutral\ta\n", r"a.tsv:2: expected 3 columns, got 2"),
+        ("a.tsv", "", r"a.tsv: is empty, expected a header line"),
+        ("a.jsonl", "", r"a.jsonl: no labelled pair in it \(0 without a gold label\)"),
+        ("a.jsonl", snli_line("-"), r"a.jsonl: no labelled pair in it \(1 without a gold label\)"),
+        ("a.jsonl", "{\n", r"a.jsonl:1: not JSON: "),
+        ("a.jsonl", "[1]\n", r"a.jsonl:1: expected a JSON object, got list"),
+        (
+            "a.jsonl",
+            '{"gold_label": 1, "sentence1": "a", "sentence2": "b"}',
+            r"a.jsonl:1: gold_label should be a string",
+        ),
+        ("a.tsv", HEADER.encode() + b"neutral\ta\tb\nneutral\t\xff\tb\n", r"a.tsv:3: invalid UTF-8 at byte 8"),
+        ("a.csv", "x", r"a.csv: expected a file named .jsonl, .tsv"),
+        (
+            "a.tsv",
+            HEADER + "duplicate\ta\tb\nneutral\ta\tb\n",
+            r"a.tsv: the labels duplicate, neutral belong to no one",
+        ),
+    ],
+)
+def test_bad_files_name_file_and_line(tmp_path: Path, name: str, text: str | bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        open_corpus(write(tmp_path / name, text), tmp_path / "cache")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_truncated_and_damaged_gzip(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv.gz", HEADER + "".join(f"neutral\tword{i}\tb\n" for i in range(9999)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"a.tsv.gz:\d+: the compressed data ends too early"):
+        list(read_pairs(path))
+    path.write_bytes(b"this is no gzip")
+    with pytest.raises(InputError, match=r"a.tsv.gz:1: damaged compressed data"):
+        list(read_pairs(path))
+    path.write_bytes(whole[:100] + bytes(50) + whole[150:])
+    with pytest.raises(InputError, match=r"a.tsv.gz:\d+: damaged compressed data|a.tsv.gz:\d+: "):
+        list(read_pairs(path))
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none.tsv: no such file"):
+        open_corpus(tmp_path / "none.tsv", tmp_path / "cache")
+    (tmp_path / "folder.tsv").mkdir()
+    with pytest.raises(InputError, match=r"folder.tsv: is a folder, expected a file"):
+        open_corpus(tmp_path / "folder.tsv", tmp_path / "cache")
+
+
+def same(one: Corpus, other: Corpus) -> bool:
+    arrays = (
+        (*one.premise, *one.hypothesis, one.label, one.phenomenon),
+        (*other.premise, *other.hypothesis, other.label, other.phenomenon),
+    )
+    strings = all(getattr(one, k) == getattr(other, k) for k in ("words", "tags", "labels", "phenomena", "digest"))
+    return strings and all(
+        (x is None and y is None) or (x is not None and y is not None and x.tolist() == y.tolist())
+        for x, y in zip(*arrays, strict=True)
+    )
+
+
+def test_the_cache_holds_all_and_notices_changes(tmp_path: Path) -> None:
+    path, cache = write(tmp_path / "a.jsonl", snli_line() + snli_line("-")), tmp_path / "cache"
+    fresh = open_corpus(path, cache)
+    (cached,) = cache.iterdir()
+    again = open_corpus(path, cache)
+    assert same(fresh, again) and again.dropped == 1
+    cached.write_bytes(cached.read_bytes()[:50])
+    assert same(open_corpus(path, cache), fresh), "a damaged cache is built anew"
+    write(path, snli_line("neutral") + snli_line("-"))
+    assert open_corpus(path, cache).labels[int(open_corpus(path, cache).label[0])] == "neutral"
+
+
+def test_parse_leaves_of_deep_trees() -> None:
+    parse = "(ROOT (S (NP (NP (NNS Kids)) (PP (IN at) (NP (NN camp)))) (VP (VBP sing)) (. .)))"
+    assert parse_leaves(parse) == (["Kids", "at", "camp", "sing", "."], ["NNS", "IN", "NN", "VBP", "."])
+
+
+def test_split_text_keeps_numbers_and_every_script() -> None:
+    assert split_text("3,000.50 Größen, 東京!") == ["3,000.50", "Größen", ",", "東京", "!"]
+    assert split_text("  ") == []

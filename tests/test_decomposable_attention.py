@@ -1,0 +1,174 @@
+"""The Decomposable Attention model against its paper: counts, equations, what it cannot see."""
+
+import oracles
+import pytest
+import strategies
+import torch
+from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
+from hypothesis import given
+from hypothesis import strategies as st
+from nli_common.data import Sentence
+from nli_common.lexicon import Lexicon
+from strategies import normal
+from torch import Tensor
+from torch.testing import assert_close
+
+from nlilayers.masking import lengths_to_mask
+
+TINY = Lexicon([f"w{i}" for i in range(40)], normal(0, 40, 7))
+
+
+def model_of(seed: int = 0, lexicon: Lexicon = TINY, **options: object) -> DecomposableAttention:
+    torch.manual_seed(seed)
+    config = DecomposableAttentionConfig(**{"hidden_size": 11, "max_distance": 2, **options})
+    model = DecomposableAttention(config, lexicon).double().eval()
+    if model.intra is not None:
+        model.intra.prior.bias.data = normal(seed + 1, model.intra.prior.bias.numel())
+    return model
+
+
+@st.composite
+def sentence(draw: st.DrawFn, batch: int = 3) -> Sentence:
+    lengths = torch.tensor(draw(st.lists(st.integers(1, 6), min_size=batch, max_size=batch)))
+    mask = lengths_to_mask(lengths)
+    generator = torch.Generator().manual_seed(draw(strategies.seeds))
+    return Sentence(torch.randint(len(TINY), mask.shape, generator=generator), mask)
+
+
+both_models = pytest.mark.parametrize("intra_attention", [False, True], ids=["vanilla", "intra"])
+
+
+@pytest.mark.parametrize(("intra_attention", "expected"), [(False, 381_803), (True, 582_225)])
+def test_the_papers_parameter_counts(intra_attention: bool, expected: int) -> None:
+    """Table 1: 382K and 582K."""
+    lexicon = Lexicon.random(["a", "b"], 300)
+    model = DecomposableAttention(DecomposableAttentionConfig(intra_attention=intra_attention), lexicon)
+    assert sum(p.numel() for p in model.parameters() if p.requires_grad) == expected
+
+
+def test_the_papers_recipe() -> None:
+    recipe = SCRIPT.recipe
+    assert (recipe.optimizer, recipe.batch_size, SCRIPT.config.dropout) == ("adagrad", 4, 0.2)
+    assert [DecomposableAttentionConfig(intra_attention=intra).learning_rate for intra in (False, True)] == [
+        0.05,
+        0.025,
+    ]
+
+
+def test_peer_bug_8_adagrads_accumulator_starts_at_a_tenth() -> None:
+    model = model_of()
+    optimizer = SCRIPT.recipe.make_optimizer(model.parameters(), 0.05)
+    assert all(torch.all(state["sum"] == 0.1) for state in optimizer.state.values())
+
+
+@given(premise=sentence(), hypothesis=sentence())
+def test_the_whole_forward_equals_the_loop(premise: Sentence, hypothesis: Sentence) -> None:
+    """Eqs 1 to 5, with NULL before each sentence, one pair at a time and without padding."""
+    model = model_of()
+
+    def words(sentence: Sentence, row: int) -> list[list[float]]:
+        vectors = [TINY.vectors[t] for t in sentence.tokens[row][sentence.mask[row]]]
+        return [model.projection(v).tolist() for v in (model.embedding.null, *vectors)]
+
+    def of(module: torch.nn.Module):
+        return lambda x: module(torch.tensor(x, dtype=torch.float64)).tolist()
+
+    logits = model(premise, hypothesis)
+    for row in range(len(logits)):
+        expected = oracles.decomposable_attention(
+            words(premise, row),
+            words(hypothesis, row),
+            of(model.attend.feedforward),
+            of(model.compare),
+            of(model.aggregate),
+        )
+        assert_close(logits[row], torch.tensor(expected, dtype=torch.float64), atol=1e-10, rtol=1e-9)
+
+
+@both_models
+@given(premise=sentence(), hypothesis=sentence())
+def test_padding_and_batch_mates_change_nothing(intra_attention: bool, premise: Sentence, hypothesis: Sentence) -> None:
+    model = model_of(intra_attention=intra_attention)
+    logits = model(premise, hypothesis)
+    for row in range(len(logits)):
+        alone = (
+            Sentence(s.tokens[row][s.mask[row]][None], s.mask[row][s.mask[row]][None]) for s in (premise, hypothesis)
+        )
+        assert_close(model(*alone)[0], logits[row], atol=1e-12, rtol=1e-12)
+    garbled = (Sentence(s.tokens.masked_fill(~s.mask, 39), s.mask) for s in (premise, hypothesis))
+    assert torch.equal(model(*garbled), logits)
+
+
+def shuffled(sentence: Sentence, order: list[int]) -> Sentence:
+    return Sentence(sentence.tokens[:, order], sentence.mask[:, order])
+
+
+@given(premise=sentence(), hypothesis=sentence(), data=st.data())
+def test_vanilla_sees_a_bag_of_words(premise: Sentence, hypothesis: Sentence, data: st.DataObject) -> None:
+    """The permutation law: whoever does what to whom, the logits are the same."""
+    model = model_of()
+    other = shuffled(hypothesis, data.draw(st.permutations(range(hypothesis.tokens.shape[1]))))
+    assert_close(model(premise, other), model(premise, hypothesis), atol=1e-12, rtol=1e-12)
+    other = shuffled(premise, data.draw(st.permutations(range(premise.tokens.shape[1]))))
+    assert_close(model(other, hypothesis), model(premise, hypothesis), atol=1e-12, rtol=1e-12)
+
+
+def test_intra_attention_sees_order_through_its_bias_alone() -> None:
+    tokens = torch.tensor([[1, 2, 3, 1, 4]])
+    mask = torch.ones_like(tokens, dtype=torch.bool)
+    one, turned = Sentence(tokens, mask), Sentence(tokens[:, [3, 4, 2, 0, 1]], mask)
+    model = model_of(intra_attention=True)
+    assert (model(one, turned) - model(one, one)).abs().max() > 1e-4
+    model.intra.prior.bias.data.fill_(0.3)
+    assert_close(model(one, turned), model(one, one), atol=1e-12, rtol=1e-12)
+
+
+@given(premise=sentence(), hypothesis=sentence())
+def test_the_logits_are_not_symmetric(premise: Sentence, hypothesis: Sentence) -> None:
+    model = model_of()
+    assert (model(premise, hypothesis) - model(hypothesis, premise)).abs().max() > 1e-6 or all(
+        torch.equal(a, b) for a, b in zip(premise[:2], hypothesis[:2], strict=True)
+    )
+
+
+def test_null_is_a_real_token_that_training_leaves_alone() -> None:
+    model, pair = model_of(), Sentence(torch.tensor([[1, 2]]), torch.tensor([[True, True]]))
+    weights = model.alignment(pair, pair)
+    assert weights.shape == (1, 3, 3) and torch.all(weights > 0)
+    before = model(pair, pair)
+    model.embedding.null.add_(1.0)
+    assert (model(pair, pair) - before).abs().max() > 1e-4
+    names = {name for name, _ in model.named_parameters()}
+    assert not any(name.startswith("embedding") for name in names)
+    assert "embedding.null" in model.state_dict() and "embedding.vectors" not in model.state_dict()
+
+
+@both_models
+def test_it_overfits_nine_pairs(intra_attention: bool) -> None:
+    generator = torch.Generator().manual_seed(1)
+    draw = lambda: Sentence(torch.randint(40, (9, 5), generator=generator), torch.ones(9, 5, dtype=torch.bool))  # noqa: E731
+    premise, hypothesis, label = draw(), draw(), torch.arange(9) % 3
+    model = model_of(intra_attention=intra_attention, hidden_size=30).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(300):
+        loss = torch.nn.functional.cross_entropy(model(premise, hypothesis), label)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    assert torch.equal(model(premise, hypothesis).argmax(-1), label)
+
+
+@both_models
+def test_every_parameter_is_used(intra_attention: bool) -> None:
+    model = model_of(intra_attention=intra_attention)
+    pair = Sentence(torch.tensor([[1, 2, 3, 4]]), torch.ones(1, 4, dtype=torch.bool))
+    other = Sentence(torch.tensor([[5, 6]]), torch.ones(1, 2, dtype=torch.bool))
+    model(pair, other)[0, 0].backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.parameters())
+
+
+def test_two_classes() -> None:
+    pair = Sentence(torch.tensor([[1, 2]]), torch.tensor([[True, True]]))
+    logits: Tensor = model_of(num_classes=2)(pair, pair)
+    assert logits.shape == (1, 2)

@@ -1,0 +1,139 @@
+"""The generated corpus: labels that follow, no shortcut through the hypothesis, unseen combinations, speed of a second."""
+
+from collections import Counter
+
+import pytest
+import torch
+from nli_common.corpora import Pair
+from nli_common.generated import ANTONYM, HYPERNYM, LABELS, SYNONYM, generated_corpus, generated_pairs
+from torch import nn
+
+PHENOMENA = {
+    "synonym", "hypernym", "co-hyponym", "antonym", "modifier added", "modifier dropped", "negation", "quantifier",
+    "number", "role reversal", "conjunction", "unrelated",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[Pair]:
+    return list(generated_pairs(20_000, "train"))
+
+
+def test_every_phenomenon_and_label_has_its_share(pairs: list[Pair]) -> None:
+    phenomena, labels = Counter(pair.phenomenon for pair in pairs), Counter(pair.label for pair in pairs)
+    assert set(phenomena) == PHENOMENA
+    assert all(count > 0.02 * len(pairs) for count in phenomena.values())
+    assert all(abs(labels[label] / len(pairs) - 1 / 3) < 0.02 for label in LABELS)
+
+
+@pytest.mark.parametrize("phenomenon", ["quantifier", "number", "conjunction"])
+def test_labels_are_balanced_where_logic_permits(pairs: list[Pair], phenomenon: str) -> None:
+    labels = Counter(pair.label for pair in pairs if pair.phenomenon == phenomenon)
+    assert all(abs(labels[label] / labels.total() - 1 / 3) < 0.05 for label in LABELS)
+
+
+def test_half_of_the_role_pairs_are_reversed(pairs: list[Pair]) -> None:
+    labels = Counter(pair.label for pair in pairs if pair.phenomenon == "role reversal")
+    assert abs(labels["entailment"] / labels.total() - 0.5) < 0.05
+    assert labels["neutral"] > 0 and labels["contradiction"] > 0
+
+
+def test_role_reversal_differs_in_order_alone(pairs: list[Pair]) -> None:
+    place = {"in", "the", "park", "street", "kitchen", "garden", "station", "market", "forest", "office"}
+    for pair in pairs:
+        if pair.phenomenon == "role reversal":
+            premise = Counter(pair.premise) - Counter(pair.hypothesis)
+            assert not Counter(pair.hypothesis) - Counter(pair.premise) and set(premise) <= place
+            nouns = [[w for w in side if w in HYPERNYM] for side in (pair.premise, pair.hypothesis)]
+            assert (nouns[0] == nouns[1]) == (pair.label == "entailment")
+
+
+def test_lexical_labels_follow_from_the_words(pairs: list[Pair]) -> None:
+    for pair in pairs:
+        gone, new = (list((Counter(a) - Counter(b)).elements()) for a, b in (
+            (pair.premise, pair.hypothesis), (pair.hypothesis, pair.premise)))  # fmt: skip
+        if pair.phenomenon == "synonym":
+            assert pair.label == "entailment" and [SYNONYM[word] for word in gone] == new
+        elif pair.phenomenon == "antonym":
+            assert pair.label == "contradiction" and [ANTONYM[word] for word in gone] == new
+        elif pair.phenomenon == "hypernym":
+            up = HYPERNYM.get(gone[0]) == new[0]
+            assert pair.label == ("entailment" if up else "neutral") and (up or HYPERNYM[new[0]] == gone[0])
+        elif pair.phenomenon == "co-hyponym":
+            assert pair.label == "contradiction" and HYPERNYM.get(gone[0]) == HYPERNYM.get(new[0])
+        elif pair.phenomenon == "modifier dropped":
+            assert pair.label == "entailment" and gone and not new
+        elif pair.phenomenon == "modifier added":
+            assert pair.label == "neutral" and new and not gone
+
+
+def test_tags_stand_beside_their_words(pairs: list[Pair]) -> None:
+    for pair in pairs[:2000]:
+        assert pair.premise_pos is not None and len(pair.premise_pos) == len(pair.premise)
+        assert pair.hypothesis_pos is not None and len(pair.hypothesis_pos) == len(pair.hypothesis)
+    tags: dict[str, set[str]] = {}
+    for pair in pairs:
+        for word, tag in zip(pair.hypothesis, pair.hypothesis_pos or (), strict=True):
+            tags.setdefault(word, set()).add(tag)
+    assert tags["dog"] == {"NN"} and tags["dogs"] == {"NNS"} and all(len(kinds) == 1 for kinds in tags.values())
+
+
+def test_the_same_seed_gives_the_same_pairs_and_another_one_does_not() -> None:
+    assert list(generated_pairs(200, "dev", 3)) == list(generated_pairs(200, "dev", 3))
+    assert list(generated_pairs(200, "dev", 3)) != list(generated_pairs(200, "dev", 4))
+    with pytest.raises(ValueError, match="count must be at least 0, got -1"):
+        list(generated_pairs(-1, "dev"))
+
+
+def test_test_hypotheses_are_unseen_combinations_of_known_words(pairs: list[Pair]) -> None:
+    test = list(generated_pairs(4_000, "test"))
+    seen = {" ".join(pair.hypothesis) for pair in pairs}
+    assert not any(" ".join(pair.hypothesis) in seen for pair in test)
+    known = {word for pair in pairs for word in (*pair.premise, *pair.hypothesis)}
+    assert {word for pair in test for word in (*pair.premise, *pair.hypothesis)} <= known
+
+
+def features(pairs: list[Pair], index: dict[str, int]) -> torch.Tensor:
+    """Which words, word pairs and word triples the hypothesis has."""
+    table = torch.zeros(len(pairs), len(index))
+    for row, pair in enumerate(pairs):
+        for gram in grams(pair):
+            if gram in index:
+                table[row, index[gram]] = 1
+    return table
+
+
+def grams(pair: Pair) -> set[str]:
+    words = pair.hypothesis
+    return {" ".join(words[i : i + k]) for k in (1, 2, 3) for i in range(len(words) - k + 1)}
+
+
+def test_a_hypothesis_only_classifier_stays_at_chance(pairs: list[Pair]) -> None:
+    """Logistic regression over the hypothesis's 1- to 3-grams, trained to convergence."""
+    train, test = pairs[:8000], list(generated_pairs(6_000, "test"))
+    counts = Counter(gram for pair in train for gram in grams(pair))
+    index = {gram: i for i, (gram, count) in enumerate(counts.items()) if count >= 5}
+    index = {gram: i for i, gram in enumerate(index)}
+    x, y = features(train, index), torch.tensor([LABELS.index(pair.label) for pair in train])
+    classifier = nn.Linear(len(index), 3)
+    optimizer = torch.optim.LBFGS(classifier.parameters(), max_iter=60, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        value = nn.functional.cross_entropy(classifier(x), y) + 1e-3 * classifier.weight.square().sum()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    predicted = classifier(features(test, index)).argmax(1)
+    accuracy = (predicted == torch.tensor([LABELS.index(pair.label) for pair in test])).double().mean().item()
+    assert abs(accuracy - 1 / 3) < 0.05
+
+
+def test_the_indexed_corpus_holds_the_same_pairs() -> None:
+    corpus = generated_corpus(50, "dev")
+    for i, pair in enumerate(generated_pairs(50, "dev")):
+        assert corpus.tokens(corpus.premise, i) == pair.premise
+        assert corpus.tokens(corpus.hypothesis, i) == pair.hypothesis
+        assert corpus.labels[corpus.label[i]] == pair.label
+        assert corpus.phenomena[corpus.phenomenon[i]] == pair.phenomenon

@@ -1,0 +1,191 @@
+"""The lexicon and the files that word vectors come in."""
+
+import gzip
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from nli_common.errors import InputError
+from nli_common.lexicon import NUM_HASHED, Lexicon, fnv1a
+from nli_common.vectors import read_vectors
+
+GLOVE = "the 0.5 1.0 -2.0\n. . . 9 9 9\nDog 1e-2 0 3\n日本 7 8 9\ndog 4 5 6\n"
+EXPECTED = {"the": [0.5, 1.0, -2.0], "Dog": [0.01, 0.0, 3.0], "日本": [7.0, 8.0, 9.0]}
+
+
+def write_vectors(folder: Path, kind: str, text: str = GLOVE) -> Path:
+    path = folder / f"vectors.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("glove.txt", text)
+    elif kind == "npz":
+        rows = [line.rsplit(" ", 3) for line in text.splitlines()]
+        vectors = np.array([[float(x) for x in row[1:]] for row in rows], dtype=np.float16)
+        np.savez(path, words=np.array([row[0] for row in rows]), vectors=vectors)
+    else:
+        path.write_bytes(gzip.compress(text.encode()) if kind == "gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("kind", ["txt", "gz", "zip", "npz"])
+def test_only_the_wanted_words_are_kept(tmp_path: Path, kind: str) -> None:
+    found = read_vectors(write_vectors(tmp_path, kind), {"the", "Dog", "日本", "absent"})
+    assert {word: vector.tolist() for word, vector in found.items()} == {
+        word: pytest.approx(vector, rel=1e-3) for word, vector in EXPECTED.items()
+    }
+    assert all(vector.dtype == np.float32 for vector in found.values())
+
+
+def test_peer_bug_9_tokens_with_spaces_are_cut_from_the_right(tmp_path: Path) -> None:
+    """GloVe 840B has tokens such as ". . .": they neither shift the numbers nor pass for their first part."""
+    path = write_vectors(tmp_path, "txt")
+    assert read_vectors(path, {"."}) == {}
+    assert read_vectors(path, {". . ."})[". . ."].tolist() == [9.0, 9.0, 9.0]
+
+
+def test_fasttext_header_and_trailing_spaces(tmp_path: Path) -> None:
+    text = "2 3\nthe 1 2 3 \ndog 4 5 6 \n"
+    assert read_vectors(write_vectors(tmp_path, "txt", text), {"the", "2"})["the"].tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("the 1 2 3\na 1 2 3\ndog 1 2\n", r"vectors.txt:3: expected a word and 3 numbers, got 2"),
+        ("the 1 2 3\ndog 1 two 3\n", r"vectors.txt:2: 'dog' is followed by something that is no number"),
+        ("", r"vectors.txt: is empty, expected word vectors"),
+        ("dog\n", r"vectors.txt:1: expected a word and 1 numbers, got 0"),
+    ],
+)
+def test_bad_text_files_name_the_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_vectors(write_vectors(tmp_path, "txt", text), {"dog"})
+
+
+def test_truncated_archives_name_the_file(tmp_path: Path) -> None:
+    long = "".join(f"word{i} {i} {i + 0.5} 2\n" for i in range(5000))
+    for kind in ("gz", "zip", "npz"):
+        path = write_vectors(tmp_path, kind, long)
+        path.write_bytes(path.read_bytes()[:2000])
+        with pytest.raises(InputError, match=rf"vectors.{kind}"):
+            read_vectors(path, {"word4999"})
+
+
+def test_an_archive_of_two_files_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("a.txt", GLOVE)
+        archive.writestr("b.txt", GLOVE)
+    with pytest.raises(InputError, match=r"two.zip: expected one file in the archive, found 2"):
+        read_vectors(tmp_path / "two.zip", {"the"})
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"words": np.array(["a"]), "vectors": np.ones((2, 3))}, r"expected words \(n,\) and floating-point vectors"),
+        ({"words": np.array(["a"])}, r"no array named vectors"),
+        ({"words": np.array(["a"], dtype=object), "vectors": np.ones((1, 3))}, r"not an .npz file of plain arrays"),
+    ],
+)
+def test_bad_npz_files(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(InputError, match=message):
+        read_vectors(tmp_path / "bad.npz", {"a"})
+
+
+def test_a_missing_vector_file(tmp_path: Path) -> None:
+    for name in ("none.npz", "none.txt"):
+        with pytest.raises(InputError, match=f"{name}: no such file"):
+            read_vectors(tmp_path / name, {"a"})
+
+
+def lexicon_of(path: Path) -> Lexicon:
+    return Lexicon.from_file(path, ["the", "THE", "Dog", "unknown"], tags=["DT", "NN"])
+
+
+def test_words_without_a_vector_take_their_lower_case_or_a_hashed_one(tmp_path: Path) -> None:
+    lexicon = lexicon_of(write_vectors(tmp_path, "txt"))
+    assert sorted(lexicon.words) == ["Dog", "THE", "the", "unknown"]
+    of = {word: lexicon.vectors[i] for word, i in lexicon.index.items()}
+    assert of["the"].tolist() == EXPECTED["the"] and torch.equal(of["THE"], of["the"])
+    assert of["Dog"].tolist() == pytest.approx(EXPECTED["Dog"])
+    assert torch.equal(of["unknown"], lexicon.hashed[fnv1a("unknown") % NUM_HASHED])
+
+
+def test_new_words_come_behind_the_old_ones(tmp_path: Path) -> None:
+    lexicon = lexicon_of(write_vectors(tmp_path, "txt"))
+    more = lexicon.extended(["Dog", "zebra", "zebra", "THe"])
+    assert more.words == [*lexicon.words, "zebra", "THe"]
+    assert torch.equal(more.vectors[: len(lexicon)], lexicon.vectors)
+    assert torch.equal(more.vectors[-2], lexicon.hashed[fnv1a("zebra") % NUM_HASHED])
+    assert torch.equal(more.vectors[-1], more.vectors[more.index["the"]])
+    assert lexicon.extended(["the"]) is lexicon
+
+
+def test_new_words_can_bring_their_vectors(tmp_path: Path) -> None:
+    path = write_vectors(tmp_path, "txt")
+    lexicon = lexicon_of(path).learned_from(path, ["dog", "the", "zebra"])
+    assert lexicon.vectors[lexicon.index["dog"]].tolist() == [4.0, 5.0, 6.0] and "zebra" not in lexicon.index
+    other = write_vectors(tmp_path, "gz", "cat 1 2\n")
+    with pytest.raises(InputError, match=r"vectors.gz: has vectors of 2 dimensions, the run's have 3"):
+        lexicon.learned_from(other, ["cat"])
+
+
+def test_a_file_that_knows_no_word_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has a vector for none of the corpus's 1 words"):
+        Lexicon.from_file(write_vectors(tmp_path, "txt"), ["absent"])
+
+
+def test_peer_bug_10_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
+    lexicon = lexicon_of(write_vectors(tmp_path, "txt"))
+    lexicon.save(tmp_path / "lexicon.safetensors")
+    loaded = Lexicon.load(tmp_path / "lexicon.safetensors")
+    assert loaded.words == lexicon.words and loaded.tags == lexicon.tags
+    assert torch.equal(loaded.vectors, lexicon.vectors) and torch.equal(loaded.hashed, lexicon.hashed)
+    (tmp_path / "lexicon.safetensors").write_bytes(b"damaged")
+    with pytest.raises(InputError, match=r"lexicon.safetensors: not a lexicon"):
+        Lexicon.load(tmp_path / "lexicon.safetensors")
+    with pytest.raises(InputError, match=r"absent: no such file"):
+        Lexicon.load(tmp_path / "absent")
+
+
+def test_the_hash_is_fnv1a_in_every_process() -> None:
+    assert [fnv1a(text) for text in ("", "a", "foobar")] == [0x811C9DC5, 0xE40C292C, 0xBF9CF968]
+    code = "from nli_common.lexicon import fnv1a; print(fnv1a('Größe'))"
+    for seed in ("0", "random"):
+        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path("examples").resolve())}
+        printed = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+        assert int(printed.stdout) == fnv1a("Größe")
+
+
+def test_tags_count_from_1_and_0_is_any_other() -> None:
+    assert Lexicon(["a"], torch.ones(1, 2), tags=["DT", "NN"]).tag_ids(["NN", "XX", "DT"]) == [2, 0, 1]
+
+
+def test_hashed_vectors_spread_as_the_known_ones() -> None:
+    lexicon = Lexicon([f"w{i}" for i in range(400)], 0.37 * torch.randn(400, 50))
+    assert lexicon.hashed.std().item() == pytest.approx(0.37, rel=0.05)
+    assert torch.equal(lexicon.hashed, Lexicon(lexicon.words, lexicon.vectors).hashed)
+
+
+@pytest.mark.parametrize(
+    ("words", "vectors", "message"),
+    [
+        (["a", "a"], torch.ones(2, 3), r"words must be distinct, got 2 with 1 different"),
+        (
+            ["a"],
+            torch.ones(2, 3),
+            r"vectors must be floating point of shape \(1, d\), got torch.float32 of shape \(2, 3\)",
+        ),
+        (["a"], torch.ones(1, 3, dtype=torch.long), r"vectors must be floating point .* got torch.int64"),
+    ],
+)
+def test_what_does_not_fit_is_refused(words: list[str], vectors: torch.Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Lexicon(words, vectors)
+    with pytest.raises(ValueError, match=r"hashed must be of shape \(100, 3\), got \(1, 3\)"):
+        Lexicon(["a"], torch.ones(1, 3), hashed=torch.ones(1, 3))

@@ -1,0 +1,204 @@
+"""A run that is killed at any instant goes on to the same numbers, bit for bit; what a run leaves behind."""
+
+import json
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
+from nli_common.checkpoints import load_checkpoint, load_weights, save_checkpoint, save_weights
+from nli_common.errors import InputError
+from nli_common.files import write_atomically
+from nli_common.lexicon import Lexicon
+from nli_common.recipe import Recipe
+from nli_common.runs import Run
+from runs import run_script, start_script, write_corpora
+from torch import nn
+
+RECIPE = ["--epochs", "4", "--hidden-size", "20", "--intra-attention", "--optimizer", "adam", "--lr", "1e-3"]
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return ["train", *write_corpora(tmp_path_factory.mktemp("corpora")), *RECIPE]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(options: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("run") / "whole"
+    done = run_script(*options, "--output", output)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def numbers(folder: Path) -> dict[str, object]:
+    metrics = json.loads((folder / "metrics.json").read_text())
+    del metrics["pairs_per_second"]
+    return metrics
+
+
+def test_a_killed_run_ends_in_the_same_numbers(options: list[str], uninterrupted: Path, tmp_path: Path) -> None:
+    """SIGKILL at random instants, five times; then the same command to its end."""
+    output, clock = tmp_path / "killed", random.Random(0)
+    checkpoint, kills = output / "checkpoint.safetensors", 0
+    while kills < 5:
+        process = start_script([*options, "--output", output, "--checkpoint-seconds", "0.02"])
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        while process.poll() is None:
+            if checkpoint.exists() and checkpoint.stat().st_mtime_ns > before:
+                time.sleep(clock.uniform(0, 0.15))
+                process.send_signal(signal.SIGKILL)
+                break
+            time.sleep(0.002)
+        if process.wait() == 0:
+            break
+        kills += 1
+    assert kills >= 2, "the run ended before it could be killed"
+    done = run_script(*options, "--output", output)
+    assert done.returncode == 0, done.stderr
+    assert numbers(output) == numbers(uninterrupted)
+    assert (output / "model.safetensors").read_bytes() == (uninterrupted / "model.safetensors").read_bytes()
+    assert (output / "lexicon.safetensors").read_bytes() == (uninterrupted / "lexicon.safetensors").read_bytes()
+
+
+def test_a_finished_run_is_not_run_again(options: list[str], uninterrupted: Path) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in uninterrupted.iterdir() if path.suffix == ".safetensors"}
+    again = run_script(*options, "--output", uninterrupted)
+    assert again.returncode == 0 and "this run is finished" in again.stdout
+    assert before == {path.name: path.stat().st_mtime_ns for path in uninterrupted.iterdir() if path.name in before}
+
+
+def test_a_folder_of_another_run_is_refused_and_left_alone(options: list[str], uninterrupted: Path) -> None:
+    before = {path.name: path.read_bytes() for path in uninterrupted.iterdir()}
+    other = run_script(*options, "--output", uninterrupted, "--lr", "2e-3")
+    assert other.returncode == 2
+    assert "holds another run, with recipe.lr=0.001 where this one has 0.002" in other.stderr
+    assert other.stderr.count("\n") == 1
+    assert before == {path.name: path.read_bytes() for path in uninterrupted.iterdir()}
+
+
+def test_what_a_run_leaves_behind(uninterrupted: Path) -> None:
+    assert sorted(path.name for path in uninterrupted.iterdir()) == [
+        ".lock", "alignment.png", "config.json", "confusion.png", "lexicon.safetensors", "metrics.json",
+        "model.safetensors",
+    ]  # fmt: skip
+    metrics = json.loads((uninterrupted / "metrics.json").read_text())
+    for split in ("test", "dev"):
+        confusion = torch.tensor(metrics[split]["confusion"])
+        assert confusion.sum() == metrics[split]["pairs"] == 60
+        assert metrics[split]["accuracy"] == pytest.approx(confusion.trace().item() / 60)
+        assert set(metrics[split]["per_class"]) == {"entailment", "neutral", "contradiction"}
+        assert "role reversal" in metrics[split]["per_phenomenon"]
+    assert metrics["pairs_per_second"] > 0 and len(metrics["history"]) == 4
+    config = DecomposableAttentionConfig(intra_attention=True, hidden_size=20)
+    model = DecomposableAttention(config, Lexicon.random(["a"], 300))
+    assert metrics["parameters"] == sum(p.numel() for p in model.parameters())
+    best = max(metrics["history"], key=lambda epoch: epoch["dev"])
+    assert metrics["best_epoch"] == best["epoch"] and metrics["dev"]["accuracy"] == best["dev"]
+    assert (uninterrupted / "confusion.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_only_the_first_of_equal_epochs_is_the_best_and_patience_counts_from_there(tmp_path: Path) -> None:
+    """A learning rate too small to change a prediction: dev never improves after the first epoch."""
+    options = write_corpora(tmp_path, train=20)
+    arguments = ["--epochs", "30", "--patience", "3", "--optimizer", "adam", "--lr", "1e-12", "--hidden-size", "4"]
+    done = run_script("train", *options, *arguments, "--output", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["best_epoch"] == 1 and len(metrics["history"]) == 4
+
+
+def test_a_loss_that_is_no_number_ends_the_run_with_a_message(tmp_path: Path) -> None:
+    options = write_corpora(tmp_path, train=40)
+    done = run_script(
+        "train", *options, "--optimizer", "adam", "--lr", "1e30", "--epochs", "3", "--output", tmp_path / "r"
+    )
+    assert done.returncode == 2 and "try a lower --lr" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_second_process_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    lock = Run(tmp_path / "run").claim({"a": 1})
+    with pytest.raises(InputError, match="another process is training there"):
+        Run(tmp_path / "run").claim({"a": 1})
+    lock.release()
+    Run(tmp_path / "run").claim({"a": 1}).release()
+
+
+def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(InputError, match="holds files that are no run"):
+        Run(tmp_path).claim({"a": 1})
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    with pytest.raises(InputError, match=r"thesis.tex: is a file, expected a folder"):
+        Run(tmp_path / "thesis.tex").claim({"a": 1})
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
+def test_a_checkpoint_restores_every_bit(tmp_path: Path, optimizer: str) -> None:
+    def trained(steps: int, layer: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        for step in range(steps):
+            optimiser.zero_grad()
+            layer(torch.full((2, 3), 1.0 + step)).square().sum().backward()
+            optimiser.step()
+
+    recipe = Recipe(optimizer=optimizer)  # type: ignore[arg-type]
+    torch.manual_seed(0)
+    first, second = nn.Linear(3, 5), nn.Linear(3, 5)
+    one, two = (recipe.make_optimizer(layer.parameters(), 0.1) for layer in (first, second))
+    trained(3, first, one)
+    save_checkpoint(tmp_path / "c", first, one, {"epoch": 3, "loss": 0.1 + 0.2})
+    assert load_checkpoint(tmp_path / "c", second, two) == {"epoch": 3, "loss": 0.1 + 0.2}
+    trained(2, first, one)
+    trained(2, second, two)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
+    layer = nn.Linear(3, 5)
+    optimizer = Recipe().make_optimizer(layer.parameters(), 0.1)
+    save_checkpoint(tmp_path / "c", layer, optimizer, {})
+    save_weights(tmp_path / "w", layer)
+    other = nn.Linear(4, 5)
+    with pytest.raises(InputError, match="c: not a checkpoint of this run"):
+        load_checkpoint(tmp_path / "c", other, Recipe().make_optimizer(other.parameters(), 0.1))
+    with pytest.raises(InputError, match="w: not the weights of this model"):
+        load_weights(tmp_path / "w", other)
+    for name in ("c", "w"):
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:40])
+    with pytest.raises(InputError, match="c: not a checkpoint"):
+        load_checkpoint(tmp_path / "c", layer, optimizer)
+    with pytest.raises(InputError, match="w: not the weights"):
+        load_weights(tmp_path / "w", layer)
+    with pytest.raises(InputError, match="none: no such file"):
+        load_weights(tmp_path / "none", layer)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fails(temporary: Path) -> None:
+        temporary.write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, fails)
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["file"]
+    write_atomically(path, lambda temporary: temporary.write_text("new"))
+    (tmp_path / "plain").touch()
+    assert path.read_text() == "new" and path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"lr": 0.0}, {"lr": float("nan")}, {"batch_size": 0}, {"epochs": 0}, {"patience": 0}, {"clip_norm": -1.0}]
+)
+def test_recipes_that_make_no_sense(wrong: dict[str, float]) -> None:
+    (problem,) = Recipe(**wrong).problems()  # type: ignore[arg-type]
+    assert (
+        problem.startswith(f"--{next(iter(wrong)).replace('_', '-')} must be")
+        and str(next(iter(wrong.values()))) in problem
+    )
+    assert not Recipe().problems()
