@@ -39,11 +39,9 @@ def test_half_of_the_role_pairs_are_reversed(pairs: list[Pair]) -> None:
 
 
 def test_role_reversal_differs_in_order_alone(pairs: list[Pair]) -> None:
-    place = {"in", "the", "park", "street", "kitchen", "garden", "station", "market", "forest", "office"}
     for pair in pairs:
         if pair.phenomenon == "role reversal":
-            premise = Counter(pair.premise) - Counter(pair.hypothesis)
-            assert not Counter(pair.hypothesis) - Counter(pair.premise) and set(premise) <= place
+            assert Counter(pair.premise) == Counter(pair.hypothesis)
             nouns = [[w for w in side if w in HYPERNYM] for side in (pair.premise, pair.hypothesis)]
             assert (nouns[0] == nouns[1]) == (pair.label == "entailment")
 

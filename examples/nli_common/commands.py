@@ -81,6 +81,8 @@ class Data:
     """Pairs that are tested once, at the end."""
     vectors: Path | None = None
     """Word vectors: GloVe or fastText text (plain, .gz, .zip), or .npz. Without them each word's vector is random."""
+    vector_size: int = 300
+    """Width of the random vectors, where no vectors are given."""
     cache: Path = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "nlilayers"
     """Where indexed corpora are kept for the next time."""
 
@@ -143,7 +145,9 @@ def main(script: Script) -> None:
         sys.exit(130)
 
 
-def _train(script: Script, config: Any, recipe: Recipe, data: Data, seed: int, run: Run, checkpoint_seconds: float) -> None:
+def _train(
+    script: Script, config: Any, recipe: Recipe, data: Data, seed: int, run: Run, checkpoint_seconds: float
+) -> None:
     problems = recipe.problems()
     if problems:
         raise InputError("; ".join(problems))
@@ -160,7 +164,7 @@ def _train(script: Script, config: Any, recipe: Recipe, data: Data, seed: int, r
         "seed": seed,
         "labels": list(train.labels),
         "data": {name: corpus.digest for name, corpus in corpora.items()},
-        "vectors": _identity(data.vectors),
+        "vectors": _identity(data),
     }
     lock = run.claim(described) if accelerator.is_main_process else None
     accelerator.wait_for_everyone()
@@ -172,7 +176,7 @@ def _train(script: Script, config: Any, recipe: Recipe, data: Data, seed: int, r
         _print_metrics(console, json.loads(run.metrics.read_text())["test" if "test" in corpora else "dev"])
         return
     if not run.lexicon.exists() and accelerator.is_main_process:
-        _lexicon(corpora, data.vectors).save(run.lexicon)
+        _lexicon(corpora, data).save(run.lexicon)
     accelerator.wait_for_everyone()
     lexicon = Lexicon.load(run.lexicon)
     torch.manual_seed(seed)
@@ -301,15 +305,18 @@ def _require_labels(corpus: Corpus, labels: Sequence[str], path: Path) -> None:
         raise InputError(f"{path}: has the label {strange[0]!r}, the model's are {', '.join(labels)}")
 
 
-def _lexicon(corpora: dict[str, Corpus], vectors: Path | None) -> Lexicon:
+def _lexicon(corpora: dict[str, Corpus], data: Data) -> Lexicon:
     words = list(dict.fromkeys(word for corpus in corpora.values() for word in corpus.words))
     tags = corpora["train"].tags
-    return Lexicon.random(words, tags=tags) if vectors is None else Lexicon.from_file(vectors, words, tags=tags)
+    if data.vectors is None:
+        return Lexicon.random(words, data.vector_size, tags=tags)
+    return Lexicon.from_file(data.vectors, words, tags=tags)
 
 
-def _identity(path: Path | None) -> dict[str, Any] | None:
+def _identity(data: Data) -> dict[str, Any]:
+    path = data.vectors
     if path is None:
-        return None
+        return {"random": data.vector_size}
     try:
         return {"name": path.name, "bytes": path.stat().st_size}
     except OSError:

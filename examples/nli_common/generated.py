@@ -249,24 +249,24 @@ def _count(bound: str, number: int, noun: str, verb: str) -> str:
 def _acting(random: Random, split: Split, label: str) -> Drawn:
     """Who does what to whom: turned round, it may or may not be true; denied, it is false."""
     noun, verb = _combination(random, split, NOUNS, ACTIONS)
-    other, place = _other(random, NOUNS, noun), f"in the {random.choice(PLACES)}"
-    hypothesis = f"the {noun} is {verb} the {other}"
+    other, place = _other(random, NOUNS, noun), random.choice(["", f"in the {random.choice(PLACES)}"])
+    hypothesis = f"the {noun} is {verb} the {other} {place}"
     if label == "entailment":
-        return Drawn("role reversal", f"{hypothesis} {place}", hypothesis)
+        return Drawn("role reversal", hypothesis, hypothesis)
     if label == "neutral":
         return Drawn("role reversal", f"the {other} is {verb} the {noun} {place}", hypothesis)
-    return Drawn("negation", f"the {noun} is not {verb} the {other}", hypothesis)
+    return Drawn("negation", f"the {noun} is not {verb} the {other} {place}", hypothesis)
 
 
 def _comparing(random: Random, split: Split, label: str) -> Drawn:
     """Who is taller than whom: turned round, it is false; about another quality, it says nothing."""
     noun, quality = _combination(random, split, NOUNS, COMPARISONS)
-    other, where = _other(random, NOUNS, noun), f"in the {random.choice(PLACES)}"
+    other = _other(random, NOUNS, noun)
     hypothesis = f"the {noun} is {quality} than the {other}"
     if label == "entailment":
-        return Drawn("role reversal", f"the {noun} {where} is {quality} than the {other}", hypothesis)
+        return Drawn("role reversal", hypothesis, hypothesis)
     if label == "contradiction":
-        return Drawn("role reversal", f"the {other} {where} is {quality} than the {noun}", hypothesis)
+        return Drawn("role reversal", f"the {other} is {quality} than the {noun}", hypothesis)
     quality = _other(random, COMPARISONS, quality)
     return Drawn("unrelated", f"the {noun} is {quality} than the {other}", hypothesis)
 
