@@ -1,20 +1,21 @@
 """Decomposable Attention: Parikh, Täckström, Das, Uszkoreit 2016, https://arxiv.org/abs/1606.01933.
 
-    python examples/decomposable_attention.py train                     # the generated corpus
-    python examples/decomposable_attention.py train --intra-attention
-    python examples/decomposable_attention.py predict --run runs/decomposable_attention \
+python examples/decomposable_attention.py train                     # the generated corpus
+python examples/decomposable_attention.py train --intra-attention
+python examples/decomposable_attention.py predict --run runs/decomposable_attention \
         --premise "Bob is awake." --hypothesis "Bob is asleep."
 """
 
 from dataclasses import dataclass
 
 import torch
-from nli_common.commands import NumClasses, Script, main
+from torch import Tensor, nn
+
+from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
-from torch import Tensor, nn
-
+from nli_common.script import NumClasses, Script
 from nlilayers import DecomposableAlign, DistancePrior, IntraAlign
 from nlilayers.masking import masked_sum
 
@@ -88,6 +89,9 @@ class DecomposableAttention(nn.Module):
 
 class FixedEmbedding(nn.Module):
     """Word vectors that training leaves alone, behind a NULL token that every sentence begins with."""
+
+    vectors: Tensor
+    null: Tensor
 
     def __init__(self, lexicon: Lexicon) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+
 from nli_common.batches import LengthBuckets, PairDataset, loader
 from nli_common.generated import generated_corpus
 from nli_common.lexicon import Lexicon

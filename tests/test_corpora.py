@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from nli_common.corpora import Pair, read_pairs
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError

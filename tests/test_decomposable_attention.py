@@ -1,19 +1,19 @@
 """The Decomposable Attention model against its paper: counts, equations, what it cannot see."""
 
-import oracles
 import pytest
-import strategies
 import torch
-from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
 from hypothesis import given
 from hypothesis import strategies as st
-from nli_common.data import Sentence
-from nli_common.lexicon import Lexicon
-from strategies import normal
 from torch import Tensor
 from torch.testing import assert_close
 
+import oracles
+import strategies
+from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
+from nli_common.data import Sentence
+from nli_common.lexicon import Lexicon
 from nlilayers.masking import lengths_to_mask
+from strategies import normal
 
 TINY = Lexicon([f"w{i}" for i in range(40)], normal(0, 40, 7))
 

@@ -1,12 +1,13 @@
-"""The generated corpus: labels that follow, no shortcut through the hypothesis, unseen combinations, speed of a second."""
+"""The generated corpus: labels that follow, no shortcut through the hypothesis, unseen combinations of known words."""
 
 from collections import Counter
 
 import pytest
 import torch
+from torch import nn
+
 from nli_common.corpora import Pair
 from nli_common.generated import ANTONYM, HYPERNYM, LABELS, SYNONYM, generated_corpus, generated_pairs
-from torch import nn
 
 PHENOMENA = {
     "synonym", "hypernym", "co-hyponym", "antonym", "modifier added", "modifier dropped", "negation", "quantifier",

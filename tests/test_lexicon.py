@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from nli_common.errors import InputError
 from nli_common.lexicon import NUM_HASHED, Lexicon, fnv1a
 from nli_common.vectors import read_vectors

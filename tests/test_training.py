@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
+
 from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
 from nli_common.checkpoints import load_checkpoint, load_weights, save_checkpoint, save_weights
 from nli_common.errors import InputError
@@ -16,7 +18,6 @@ from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
 from runs import run_script, start_script, write_corpora
-from torch import nn
 
 RECIPE = ["--epochs", "4", "--hidden-size", "20", "--intra-attention", "--optimizer", "adam", "--lr", "1e-3"]
 

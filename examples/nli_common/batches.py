@@ -1,8 +1,10 @@
 """Batches of pairs of similar length, in an order that depends on the seed and the epoch alone."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
@@ -98,7 +100,8 @@ def loader(dataset: PairDataset, batch_size: int, seed: int | None) -> "DataLoad
     return DataLoader(dataset, batch_sampler=buckets, collate_fn=_as_it_is)
 
 
-def _as_it_is(batch: Batch) -> Batch:
+def _as_it_is(batch: Any) -> Any:
+    """The dataset has made the batch already."""
     return batch
 
 
@@ -122,5 +125,5 @@ class _Side:
         )
 
 
-def _ids(values: Ints, mask: Ints) -> Tensor:
+def _ids(values: Ints, mask: npt.NDArray[np.bool_]) -> Tensor:
     return torch.from_numpy(np.where(mask, values, 0).astype(np.int64, copy=False))

@@ -1,8 +1,8 @@
 """Readers of sentence-pair files: one function, :func:`read_pairs`, for every format, told apart by their content.
 
-* ``.jsonl`` as SNLI and MultiNLI are distributed: tokens and tags come from ``sentence1_parse`` and ``sentence2_parse``.
-* any other ``.jsonl``: ``gold_label``, ``sentence1``, ``sentence2`` and, optionally, ``pos1``, ``pos2``; tokens and tags
-  are separated by spaces. A ``phenomenon`` (or MultiNLI's ``genre``) is kept for the report.
+* ``.jsonl`` as SNLI and MultiNLI are distributed: tokens and tags come from ``sentence1_parse``, ``sentence2_parse``.
+* any other ``.jsonl``: ``gold_label``, ``sentence1``, ``sentence2`` and, optionally, ``pos1``, ``pos2``; tokens and
+  tags are separated by spaces. A ``phenomenon`` (or MultiNLI's ``genre``) is kept for the report.
 * ``.tsv`` with a header line that names those same columns.
 * SciTail's ``.tsv``: premise, hypothesis, label, no header.
 * Quora's ``.tsv``: the release with its header (``question1``, ``question2``, ``is_duplicate``), or the usual split of
@@ -146,8 +146,8 @@ def _tokenised(row: Mapping[str, object], path: Path, number: int) -> Pair:
     label = _string(row, "gold_label", path, number)
     premise, hypothesis = (_string(row, name, path, number).split() for name in ("sentence1", "sentence2"))
     tagged = "pos1" in row and "pos2" in row
-    tags = [_string(row, name, path, number).split() if tagged else None for name in ("pos1", "pos2")]
-    return _checked(Pair(premise, hypothesis, label, *tags, _group(row)), path, number)
+    pos1, pos2 = (_string(row, name, path, number).split() if tagged else None for name in ("pos1", "pos2"))
+    return _checked(Pair(premise, hypothesis, label, pos1, pos2, _group(row)), path, number)
 
 
 def _checked(pair: Pair, path: Path, number: int) -> Pair:

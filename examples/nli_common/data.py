@@ -206,9 +206,9 @@ def _load(path: Path) -> Corpus:
     with safe_open(path, framework="numpy") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
     strings = json.loads(arrays["strings"].tobytes())
-    sides = {
-        name: Ragged(arrays[f"{name}.tokens"], arrays[f"{name}.offsets"], arrays.get(f"{name}.pos"))
+    premise, hypothesis = (
+        Ragged(arrays[f"{name}.tokens"], arrays[f"{name}.offsets"], arrays.get(f"{name}.pos"))
         for name in ("premise", "hypothesis")
-    }
-    strings["labels"] = tuple(strings["labels"])
-    return Corpus(label=arrays["label"], phenomenon=arrays["phenomenon"], **sides, **strings)
+    )
+    strings |= {"labels": tuple(strings["labels"]), "label": arrays["label"], "phenomenon": arrays["phenomenon"]}
+    return Corpus(premise=premise, hypothesis=hypothesis, **strings)

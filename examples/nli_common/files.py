@@ -2,13 +2,11 @@
 
 import contextlib
 import gzip
-import io
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO
 from uuid import uuid4
 
 from nli_common.errors import InputError
@@ -44,7 +42,7 @@ def binary_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
         with contextlib.ExitStack() as stack:
-            for number, line in enumerate(_open(path, stack), start=1):  # noqa: B007 - the except clauses read it
+            for number, line in enumerate(_open(path, stack), start=1):
                 yield number, line
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
@@ -70,13 +68,13 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield number, text.rstrip("\r\n")
 
 
-def _open(path: Path, stack: contextlib.ExitStack) -> IO[bytes]:
+def _open(path: Path, stack: contextlib.ExitStack) -> Iterable[bytes]:
     if path.suffix == ".gz":
-        return stack.enter_context(gzip.open(path, "rb"))
+        return stack.enter_context(contextlib.closing(gzip.open(path, "rb")))
     if path.suffix != ".zip":
         return stack.enter_context(path.open("rb", buffering=1 << 20))
     archive = stack.enter_context(zipfile.ZipFile(path))
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) != 1:
         raise InputError(f"{path}: expected one file in the archive, found {len(members)}")
-    return io.BufferedReader(stack.enter_context(archive.open(members[0])), 1 << 20)  # type: ignore[arg-type]
+    return stack.enter_context(archive.open(members[0]))

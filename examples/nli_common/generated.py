@@ -38,11 +38,11 @@ SYNONYMS = (
     "hiding lurking",
 )
 ANTONYMS = ("big small", "old young", "happy sad", "clean dirty", "wet dry", "rich poor", "quiet loud", "thin fat")
-COLOURS = "red green blue yellow black white brown grey".split()
-PLACES = "park street kitchen garden station market forest office".split()
-ACTIONS = "chasing watching following pushing helping greeting".split()
-COMPARISONS = "taller older faster stronger heavier".split()
-NUMBERS = "one two three four five six seven eight nine".split()
+COLOURS = ["red", "green", "blue", "yellow", "black", "white", "brown", "grey"]
+PLACES = ["park", "street", "kitchen", "garden", "station", "market", "forest", "office"]
+ACTIONS = ["chasing", "watching", "following", "pushing", "helping", "greeting"]
+COMPARISONS = ["taller", "older", "faster", "stronger", "heavier"]
+NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 HYPERNYM = {noun: kind for kind, nouns in KINDS.items() for noun in nouns.split()}
 NOUNS = list(HYPERNYM)
@@ -61,7 +61,7 @@ TAGS = (
     | dict.fromkeys((*ANTONYM, *COLOURS), "JJ")
     | dict.fromkeys(COMPARISONS, "JJR")
     | dict.fromkeys((*NUMBERS, "zero"), "CD")
-    | dict.fromkeys("the all every most some several no few".split(), "DT")
+    | dict.fromkeys(["the", "all", "every", "most", "some", "several", "no", "few"], "DT")
     | {"is": "VBZ", "are": "VBP", "not": "RB", "in": "IN", "than": "IN", "at": "IN", "least": "JJS", "exactly": "RB"}
     | {"and": "CC", "or": "CC", "neither": "CC", "nor": "CC", "but": "CC"}
 )
@@ -76,14 +76,10 @@ class Scene(NamedTuple):
     colour: str = ""
     place: str = ""
 
-    def noun_phrase(self) -> str:
-        return f"the {self.size} {self.colour} {self.noun}"
-
-    def where(self) -> str:
-        return f"in the {self.place}" if self.place else ""
-
     def text(self, *, negated: bool = False) -> str:
-        return f"{self.noun_phrase()} is {'not' if negated else ''} {self.verb} {self.where()}"
+        """The scene as a sentence; the spaces of absent details are left to the tokeniser."""
+        where = f"in the {self.place}" if self.place else ""
+        return f"the {self.size} {self.colour} {self.noun} is {'not' if negated else ''} {self.verb} {where}"
 
 
 class Drawn(NamedTuple):
@@ -108,8 +104,8 @@ def generated_pairs(count: int, split: Split, seed: int = 0) -> Iterator[Pair]:
         family, label = random.choice(families), random.choice(LABELS)
         pair = family(random, split, label)
         premise, hypothesis = pair.premise.split(), pair.hypothesis.split()
-        tags = [[TAGS[word] for word in tokens] for tokens in (premise, hypothesis)]
-        yield Pair(premise, hypothesis, label, *tags, pair.phenomenon)
+        pos1, pos2 = ([TAGS[word] for word in tokens] for tokens in (premise, hypothesis))
+        yield Pair(premise, hypothesis, label, pos1, pos2, pair.phenomenon)
 
 
 def generated_corpus(count: int, split: Split, seed: int = 0) -> Corpus:

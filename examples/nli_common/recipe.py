@@ -48,5 +48,5 @@ class Recipe:
 
 
 def reseed(seed: int, process: int, step: int) -> None:
-    """Make a step's dropout depend on the run's seed, the process and the step alone, so that a resumed run repeats it."""
+    """Make a step's dropout depend on seed, process and step alone, so that a resumed run repeats it."""
     torch.manual_seed((seed * 1_000_003 + step) * 4099 + process)

@@ -19,7 +19,7 @@ def read_vectors(path: Path, wanted: Collection[str]) -> Vectors:
     """The vectors of the wanted words that the file has.
 
     Args:
-        path: GloVe's or fastText's text format (plain, ``.gz`` or ``.zip``), or ``.npz`` with ``words`` and ``vectors``.
+        path: GloVe's or fastText's text (plain, ``.gz`` or ``.zip``), or ``.npz`` with ``words`` and ``vectors``.
         wanted: words as the corpus writes them.
 
     Raises:
@@ -65,7 +65,7 @@ def _text(path: Path, wanted: set[str]) -> Vectors:
             text = word.decode("utf-8", errors="replace")
             if text in wanted and text not in found:
                 try:
-                    found[text] = np.array(numbers, dtype=np.bytes_).astype(np.float32)
+                    found[text] = np.array(list(map(float, numbers)), dtype=np.float32)
                 except ValueError:
                     raise InputError.at(path, number, f"{text!r} is followed by something that is no number") from None
     return found

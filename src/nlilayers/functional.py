@@ -40,7 +40,7 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
         ``(b, n, d)``, ``(b, m, d)`` → ``(b, n, m)``.
 
     Raises:
-        einops.EinopsError: if the axes do not match.
+        RuntimeError: if the axes do not match.
 
     Example::
 
@@ -61,7 +61,7 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
         ``(b, n, m)``, ``(b, m, d)`` → ``(b, n, d)``.
 
     Raises:
-        einops.EinopsError: if the axes do not match.
+        RuntimeError: if the axes do not match.
 
     Example::
 

@@ -1,0 +1,1 @@
+"""Speed and memory, each figure with its command."""

@@ -1,0 +1,87 @@
+"""The files that a run is given: sentence pairs, or the generated corpus, and word vectors."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nli_common.data import Corpus, open_corpus
+from nli_common.errors import InputError
+from nli_common.generated import Split, generated_corpus
+from nli_common.lexicon import Lexicon
+
+GENERATED: dict[Split, int] = {"train": 16_000, "dev": 2_000, "test": 4_000}
+"""Pairs of the generated corpus, which stands in where no file is given."""
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "nlilayers"
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the sentence pairs and the word vectors come from."""
+
+    train: Path | None = None
+    """Training pairs: .jsonl or .tsv, plain or .gz. Without it, the generated corpus is used."""
+    dev: Path | None = None
+    """Pairs that choose the best epoch; needed with --train."""
+    test: Path | None = None
+    """Pairs that are tested once, at the end."""
+    vectors: Path | None = None
+    """Word vectors: GloVe or fastText text (plain, .gz, .zip), or .npz. Without them each word's vector is random."""
+    vector_size: int = 300
+    """Width of the random vectors, where no vectors are given."""
+    cache: Path = CACHE
+    """Where indexed corpora are kept for the next time."""
+
+    def corpora(self) -> dict[str, Corpus]:
+        """The indexed corpora: train, dev and, if there is one, test.
+
+        Raises:
+            InputError: if an option is missing, a file is bad, or dev or test has a label that train has not.
+        """
+        names = {"train": self.train, "dev": self.dev, "test": self.test}
+        given = {name: path for name, path in names.items() if path is not None}
+        if not given:
+            return {name: generated_corpus(count, name) for name, count in GENERATED.items()}
+        for name in ("train", "dev"):
+            if name not in given:
+                raise InputError(f"--{name} is needed beside --{' --'.join(given)}")
+        corpora = {name: open_corpus(path, self.cache) for name, path in given.items()}
+        for name, corpus in corpora.items():
+            require_labels(corpus, corpora["train"].labels, given[name])
+        return corpora
+
+    def lexicon(self, corpora: dict[str, Corpus]) -> Lexicon:
+        """Every word of the corpora with its vector.
+
+        Raises:
+            InputError: if the vector file is bad.
+        """
+        words = list(dict.fromkeys(word for corpus in corpora.values() for word in corpus.words))
+        tags = corpora["train"].tags
+        if self.vectors is None:
+            return Lexicon.random(words, self.vector_size, tags=tags)
+        return Lexicon.from_file(self.vectors, words, tags=tags)
+
+    def identity(self, corpora: dict[str, Corpus]) -> dict[str, Any]:
+        """What tells these inputs from others, wherever they lie.
+
+        Raises:
+            InputError: if the vector file is missing, or the width of the random vectors is not positive.
+        """
+        digests: dict[str, Any] = {name: corpus.digest for name, corpus in corpora.items()}
+        if self.vectors is None:
+            if self.vector_size < 1:
+                raise InputError(f"--vector-size must be at least 1, got {self.vector_size}")
+            return digests | {"vectors": {"random": self.vector_size}}
+        try:
+            return digests | {"vectors": {"name": self.vectors.name, "bytes": self.vectors.stat().st_size}}
+        except OSError:
+            raise InputError(f"{self.vectors}: no such file") from None
+
+
+def require_labels(corpus: Corpus, labels: Sequence[str], path: Path) -> None:
+    """Raise an ``InputError`` if the corpus has a label that is not among these."""
+    strange = [name for name in corpus.labels if name not in labels]
+    if strange:
+        raise InputError(f"{path}: has the label {strange[0]!r}, the model's are {', '.join(labels)}")

@@ -1,0 +1,43 @@
+"""What a run shows: its accuracies on the screen, its confusion matrix and one alignment as figures."""
+
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+from nli_common.batches import PairDataset
+from nli_common.data import Corpus, Sentence
+from nli_common.figures import plot_alignment
+from nli_common.lexicon import Lexicon
+from nli_common.metrics import Metrics
+from nli_common.script import Aligns
+
+
+def print_metrics(console: Console, metrics: Metrics) -> None:
+    """A table of accuracies in per cent: over all pairs, per class, per phenomenon."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    table.add_column("accuracy", justify="right")
+    table.add_row(f"all {metrics['pairs']:,} pairs", f"{100 * metrics['accuracy']:.2f}")
+    for group in (metrics["per_class"], metrics["per_phenomenon"]):
+        for name, accuracy in group.items():
+            table.add_row(f"  {name}", f"{100 * accuracy:.2f}")
+    console.print(table)
+
+
+def plot_first_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon, path: Path) -> None:
+    """The word alignment of a corpus's first pair, where the model can show one."""
+    if not isinstance(model, Aligns):
+        return
+    batch = PairDataset(corpus, lexicon, corpus.labels, corpus.phenomena)[0]
+    device = next(model.parameters()).device
+    premise, hypothesis = (
+        Sentence(side.tokens.to(device), side.mask.to(device), None if side.pos is None else side.pos.to(device))
+        for side in (batch.premise, batch.hypothesis)
+    )
+    with torch.inference_mode():
+        weights = model.alignment(premise, hypothesis)[0]
+    rows, columns = ([*model.leading_tokens, *corpus.tokens(side, 0)] for side in (corpus.premise, corpus.hypothesis))
+    plot_alignment(weights, rows, columns, "hypothesis words (columns) for each premise word", path)
