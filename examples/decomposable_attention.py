@@ -29,7 +29,7 @@ class DecomposableAttentionConfig:
     hidden_size: int = 200
     """Width of the projection and of every feed-forward layer."""
     dropout: float = 0.2
-    """Before every feed-forward layer."""
+    """Between the two layers of every feed-forward network (the paper does not say where)."""
     max_distance: int = 10
     """Distances beyond it share one bias (intra-attention)."""
     num_classes: NumClasses = 3
@@ -108,7 +108,6 @@ class FixedEmbedding(nn.Module):
 def feedforward(in_features: int, hidden_size: int, dropout: float) -> nn.Sequential:
     """Two layers of rectified units: F, G, H and F_intra of the paper."""
     return nn.Sequential(
-        nn.Dropout(dropout),
         nn.Linear(in_features, hidden_size),
         nn.ReLU(),
         nn.Dropout(dropout),
