@@ -48,6 +48,21 @@ def bucket_bias(bias: Vector, distance: int, max_distance: int = 10) -> float:
     return bias[2 * max_distance + 1]
 
 
+def gaussian_bias(w: float, b: float, distance: int) -> float:
+    """Guo et al. 2019, Eq 4; with b = 0, Eq 3."""
+    return -abs(w * distance**2 + b)
+
+
+def zipf_bias(distance: int) -> float:
+    """Guo et al. 2019, Eq 18: the logarithm of its factor 1 / (|d| + 1)."""
+    return math.log(1 / (abs(distance) + 1))
+
+
+def linear_bias(w: float, distance: int) -> float:
+    """Guo et al. 2019, Eq 20."""
+    return w * abs(distance)
+
+
 def intra_align(a: Sentence, f: Matrix, d: Callable[[int], float]) -> Matrix:
     """Parikh et al. 2016, Eq 7, with d_{i-k} in the denominator."""
     rows = []

@@ -5,6 +5,18 @@ from nlilayers import masking as masking
 from nlilayers._align import DecomposableAlign as DecomposableAlign
 from nlilayers._align import IntraAlign as IntraAlign
 from nlilayers._priors import DistancePrior as DistancePrior
+from nlilayers._priors import GaussianPrior as GaussianPrior
+from nlilayers._priors import LinearPrior as LinearPrior
+from nlilayers._priors import ZipfPrior as ZipfPrior
 
-__all__ = ["DecomposableAlign", "DistancePrior", "IntraAlign", "functional", "masking"]
+__all__ = [
+    "DecomposableAlign",
+    "DistancePrior",
+    "GaussianPrior",
+    "IntraAlign",
+    "LinearPrior",
+    "ZipfPrior",
+    "functional",
+    "masking",
+]
 __version__ = "0.1.0"

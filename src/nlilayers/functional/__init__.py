@@ -1,0 +1,36 @@
+"""The papers' equations as pure functions, each written once; the modules hold parameters and call them.
+
+Axes: b batch, n premise or query length, m hypothesis or key length, d features, h heads.
+
+>>> import torch
+>>> from nlilayers import functional
+>>> functional.token_distances(2, 3)
+tensor([[ 0, -1, -2],
+        [ 1,  0, -1]])
+"""
+
+from nlilayers.functional._align import align as align
+from nlilayers.functional._align import alignment_weights as alignment_weights
+from nlilayers.functional._align import dot_scores as dot_scores
+from nlilayers.functional._align import intra_alignment_weights as intra_alignment_weights
+from nlilayers.functional._align import weighted_sum as weighted_sum
+from nlilayers.functional._priors import distance_bias as distance_bias
+from nlilayers.functional._priors import distance_buckets as distance_buckets
+from nlilayers.functional._priors import gaussian_bias as gaussian_bias
+from nlilayers.functional._priors import linear_bias as linear_bias
+from nlilayers.functional._priors import token_distances as token_distances
+from nlilayers.functional._priors import zipf_bias as zipf_bias
+
+__all__ = [
+    "align",
+    "alignment_weights",
+    "distance_bias",
+    "distance_buckets",
+    "dot_scores",
+    "gaussian_bias",
+    "intra_alignment_weights",
+    "linear_bias",
+    "token_distances",
+    "weighted_sum",
+    "zipf_bias",
+]
