@@ -89,6 +89,45 @@ def swapped_denominators(e: Matrix) -> Matrix:
     return [[math.exp(e[i][j]) / math.fsum(math.exp(e[k][j]) for k in range(n)) for j in range(m)] for i in range(n)]
 
 
+def linear(x: Vector, weight: Matrix, bias: Vector | None = None) -> list[float]:
+    """W x + b."""
+    return [dot(row, x) + (bias[c] if bias else 0.0) for c, row in enumerate(weight)]
+
+
+def self_attention(
+    queries: Sentence,
+    keys: Sentence,
+    values: Sentence,
+    positions: Sequence[int],
+    beta: Callable[[int], float],
+    scale: float = 1.0,
+    window: int | None = None,
+) -> Matrix:
+    """Guo et al. 2019, Eqs 1 to 4 and 18 to 20, in one head: the words' positions, not their ranks, give distances."""
+    rows = []
+    for i, query in zip(positions, queries, strict=True):
+        seen = [k for k, j in enumerate(positions) if window is None or abs(i - j) <= window]
+        s = [scale * dot(query, keys[k]) + beta(i - positions[k]) for k in seen]
+        rows.append(combine(softmax(s), [values[k] for k in seen]))
+    return rows
+
+
+def multi_head_self_attention(
+    x: Sentence,
+    positions: Sequence[int],
+    heads: Sequence[tuple[Matrix, Matrix, Matrix]],
+    output: Matrix,
+    beta: Callable[[int], float],
+    window: int | None = None,
+) -> Matrix:
+    """Each head projects the words with its own W_Q, W_K and W_V; the heads, side by side, are projected with W_O."""
+    columns = []
+    for w_q, w_k, w_v in heads:
+        q, k, v = ([linear(word, w) for word in x] for w in (w_q, w_k, w_v))
+        columns.append(self_attention(q, k, v, positions, beta, 1 / math.sqrt(len(w_q)), window))
+    return [linear([y for head in columns for y in head[i]], output) for i in range(len(x))]
+
+
 def decomposable_attention(
     a: Sentence,
     b: Sentence,

@@ -11,7 +11,15 @@ from torch import Tensor, nn
 
 import laws
 import strategies
-from nlilayers import DecomposableAlign, DistancePrior, IntraAlign
+from nlilayers import (
+    DecomposableAlign,
+    DistancePrior,
+    GaussianPrior,
+    GaussianSelfAttention,
+    IntraAlign,
+    LinearPrior,
+    ZipfPrior,
+)
 from strategies import FEATURES, Sentences, normal
 
 
@@ -37,24 +45,31 @@ class TwoAlignments(nn.Module):
         return self.second(beta, alpha, premise_mask, hypothesis_mask)
 
 
-class TwoIntraAlignments(nn.Module):
-    """A self-aligned sentence, self-aligned again."""
+class TwoDeep(nn.Module):
+    """One layer's output through another."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: nn.Module, second: nn.Module) -> None:
         super().__init__()
-        self.first = IntraAlign(feedforward(), prior=DistancePrior(2))
-        self.second = IntraAlign(feedforward(), prior=DistancePrior(2))
+        self.first, self.second = first, second
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.second(self.first(x, mask), mask)
 
 
+def attention(prior: nn.Module | None = None, **options: object) -> nn.Module:
+    return GaussianSelfAttention(FEATURES, FEATURES, prior=prior, bias=True, **options)
+
+
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """A layer as the laws see it: how it is made, how many sentences it takes, what its masks are called."""
+    """A layer as the laws see it: how it is made, what its masks are called (one for each sentence it takes).
+
+    One layer of each family compiles to machine code; its variants go through the same graph capture without it.
+    """
 
     build: Callable[[], nn.Module]
     masks: tuple[str, ...] = ("mask",)
+    backend: str = "inductor"
 
     def on(self, device: str) -> nn.Module:
         return laws.randomised(self.build()).to(device)
@@ -66,14 +81,24 @@ class Layer:
         return Sentences(tensors, masks).to(device)
 
 
+GRAPH = "aot_eager"
 PAIR = ("premise_mask", "hypothesis_mask")
 LAYERS = {
     "DecomposableAlign": Layer(lambda: DecomposableAlign(feedforward()), PAIR),
-    "DecomposableAlign, dot product": Layer(DecomposableAlign, PAIR),
-    "DecomposableAlign, two deep": Layer(TwoAlignments, PAIR),
+    "DecomposableAlign, dot product": Layer(DecomposableAlign, PAIR, GRAPH),
+    "DecomposableAlign, two deep": Layer(TwoAlignments, PAIR, GRAPH),
     "IntraAlign": Layer(lambda: IntraAlign(feedforward(), prior=DistancePrior(2))),
-    "IntraAlign, no prior": Layer(IntraAlign),
-    "IntraAlign, two deep": Layer(TwoIntraAlignments),
+    "IntraAlign, no prior": Layer(IntraAlign, backend=GRAPH),
+    "IntraAlign, two deep": Layer(
+        lambda: TwoDeep(IntraAlign(feedforward(), prior=DistancePrior(2)), IntraAlign(feedforward())), backend=GRAPH
+    ),
+    "GaussianSelfAttention": Layer(attention),
+    "GaussianSelfAttention, Eq 3": Layer(lambda: attention(GaussianPrior(b=None)), backend=GRAPH),
+    "GaussianSelfAttention, Zipf": Layer(lambda: attention(ZipfPrior()), backend=GRAPH),
+    "GaussianSelfAttention, bucketed": Layer(lambda: attention(DistancePrior(2)), backend=GRAPH),
+    "GaussianSelfAttention, linear": Layer(lambda: attention(LinearPrior()), backend=GRAPH),
+    "GaussianSelfAttention, window": Layer(lambda: attention(window=2), backend=GRAPH),
+    "GaussianSelfAttention, two deep": Layer(lambda: TwoDeep(attention(), attention(window=1)), backend=GRAPH),
 }
 DRAWN = [
     laws.garbage_in_padding_changes_nothing,
@@ -123,7 +148,7 @@ def test_one_word(layer: Layer, device: str) -> None:
 
 @every_layer
 def test_compiles(layer: Layer, device: str) -> None:
-    laws.compiles(layer.on(device), lambda size: layer.sizes(size, device))
+    laws.compiles(layer.on(device), lambda size: layer.sizes(size, device), layer.backend)
 
 
 @every_layer

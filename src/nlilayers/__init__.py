@@ -4,6 +4,7 @@ from nlilayers import functional as functional
 from nlilayers import masking as masking
 from nlilayers._align import DecomposableAlign as DecomposableAlign
 from nlilayers._align import IntraAlign as IntraAlign
+from nlilayers._attention import GaussianSelfAttention as GaussianSelfAttention
 from nlilayers._priors import DistancePrior as DistancePrior
 from nlilayers._priors import GaussianPrior as GaussianPrior
 from nlilayers._priors import LinearPrior as LinearPrior
@@ -13,6 +14,7 @@ __all__ = [
     "DecomposableAlign",
     "DistancePrior",
     "GaussianPrior",
+    "GaussianSelfAttention",
     "IntraAlign",
     "LinearPrior",
     "ZipfPrior",

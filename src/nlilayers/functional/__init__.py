@@ -14,6 +14,9 @@ from nlilayers.functional._align import alignment_weights as alignment_weights
 from nlilayers.functional._align import dot_scores as dot_scores
 from nlilayers.functional._align import intra_alignment_weights as intra_alignment_weights
 from nlilayers.functional._align import weighted_sum as weighted_sum
+from nlilayers.functional._attention import attend as attend
+from nlilayers.functional._attention import attention_scores as attention_scores
+from nlilayers.functional._attention import self_attention_weights as self_attention_weights
 from nlilayers.functional._priors import distance_bias as distance_bias
 from nlilayers.functional._priors import distance_buckets as distance_buckets
 from nlilayers.functional._priors import gaussian_bias as gaussian_bias
@@ -24,12 +27,15 @@ from nlilayers.functional._priors import zipf_bias as zipf_bias
 __all__ = [
     "align",
     "alignment_weights",
+    "attend",
+    "attention_scores",
     "distance_bias",
     "distance_buckets",
     "dot_scores",
     "gaussian_bias",
     "intra_alignment_weights",
     "linear_bias",
+    "self_attention_weights",
     "token_distances",
     "weighted_sum",
     "zipf_bias",
