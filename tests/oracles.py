@@ -128,6 +128,57 @@ def multi_head_self_attention(
     return [linear([y for head in columns for y in head[i]], output) for i in range(len(x))]
 
 
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def convolve(x: Sentence, weight: Sequence[Matrix], bias: Vector) -> Matrix:
+    """Chen et al. 2019, Eq 2: h(c) * W + b; weight[n][m][t], zeros beyond both ends, floor((k - 1) / 2) on the left."""
+    k = len(weight[0][0])
+    rows = []
+    for i in range(len(x)):
+        row = []
+        for n in range(len(weight)):
+            total = bias[n]
+            for t in range(k):
+                position = i + t - (k - 1) // 2
+                if 0 <= position < len(x):
+                    for m in range(len(x[0])):
+                        total += weight[n][m][t] * x[position][m]
+            row.append(total)
+        rows.append(row)
+    return rows
+
+
+def gated_convolution(
+    hidden: Sentence,
+    cell: Matrix,
+    candidate: tuple[Sequence[Matrix], Vector],
+    forget: tuple[Sequence[Matrix], Vector] | None,
+    output: tuple[Sequence[Matrix], Vector] | None,
+    projection: Matrix | None,
+) -> tuple[Matrix, Matrix]:
+    """Chen et al. 2019, Eqs 2 and 3, and the ablations of its Table 2 where a gate is None."""
+    z = [linear(h, projection) if projection else list(h) for h in hidden]
+    g = convolve(hidden, *candidate)
+    f = convolve(hidden, *forget) if forget else None
+    o = convolve(hidden, *output) if output else None
+    new_hidden, new_cell = [], []
+    for i in range(len(hidden)):
+        c_row, h_row = [], []
+        for n in range(len(g[i])):
+            c = z[i][n]
+            if f:
+                keep = sigmoid(f[i][n])
+                c = keep * cell[i][n] + (1 - keep) * z[i][n]
+            h = sigmoid(o[i][n]) * math.tanh(g[i][n]) + c if o else max(0.0, g[i][n]) + c
+            c_row.append(c)
+            h_row.append(h)
+        new_cell.append(c_row)
+        new_hidden.append(h_row)
+    return new_hidden, new_cell
+
+
 def decomposable_attention(
     a: Sentence,
     b: Sentence,

@@ -5,6 +5,8 @@ from nlilayers import masking as masking
 from nlilayers._align import DecomposableAlign as DecomposableAlign
 from nlilayers._align import IntraAlign as IntraAlign
 from nlilayers._attention import GaussianSelfAttention as GaussianSelfAttention
+from nlilayers._conv import GatedConvBlock as GatedConvBlock
+from nlilayers._conv import GatedConvEncoder as GatedConvEncoder
 from nlilayers._priors import DistancePrior as DistancePrior
 from nlilayers._priors import GaussianPrior as GaussianPrior
 from nlilayers._priors import LinearPrior as LinearPrior
@@ -13,6 +15,8 @@ from nlilayers._priors import ZipfPrior as ZipfPrior
 __all__ = [
     "DecomposableAlign",
     "DistancePrior",
+    "GatedConvBlock",
+    "GatedConvEncoder",
     "GaussianPrior",
     "GaussianSelfAttention",
     "IntraAlign",

@@ -17,6 +17,8 @@ from nlilayers.functional._align import weighted_sum as weighted_sum
 from nlilayers.functional._attention import attend as attend
 from nlilayers.functional._attention import attention_scores as attention_scores
 from nlilayers.functional._attention import self_attention_weights as self_attention_weights
+from nlilayers.functional._conv import gated_cell as gated_cell
+from nlilayers.functional._conv import same_convolution as same_convolution
 from nlilayers.functional._priors import distance_bias as distance_bias
 from nlilayers.functional._priors import distance_buckets as distance_buckets
 from nlilayers.functional._priors import gaussian_bias as gaussian_bias
@@ -32,9 +34,11 @@ __all__ = [
     "distance_bias",
     "distance_buckets",
     "dot_scores",
+    "gated_cell",
     "gaussian_bias",
     "intra_alignment_weights",
     "linear_bias",
+    "same_convolution",
     "self_attention_weights",
     "token_distances",
     "weighted_sum",
