@@ -179,6 +179,27 @@ def gated_convolution(
     return new_hidden, new_cell
 
 
+def factorization_machine(x: Vector, w0: float, w: Vector, v: Matrix) -> float:
+    """Tay et al. 2018, Eqs 6 to 8: every pair i < j by itself."""
+    terms = [w0]
+    for i in range(len(x)):
+        terms.append(w[i] * x[i])
+        for j in range(i + 1, len(x)):
+            terms.append(dot(v[i], v[j]) * x[i] * x[j])
+    return math.fsum(terms)
+
+
+def alignment_factorization(
+    x: Vector, aligned: Vector, concat: tuple, subtract: tuple, multiply: tuple
+) -> tuple[float, float, float]:
+    """Tay et al. 2018, Eqs 12 to 14: the word first."""
+    return (
+        factorization_machine([*x, *aligned], *concat),
+        factorization_machine([p - q for p, q in zip(x, aligned, strict=True)], *subtract),
+        factorization_machine([p * q for p, q in zip(x, aligned, strict=True)], *multiply),
+    )
+
+
 def decomposable_attention(
     a: Sentence,
     b: Sentence,

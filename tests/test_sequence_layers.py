@@ -12,8 +12,10 @@ from torch import Tensor, nn
 import laws
 import strategies
 from nlilayers import (
+    AlignmentFactorization,
     DecomposableAlign,
     DistancePrior,
+    FactorizationMachine,
     GatedConvBlock,
     GatedConvEncoder,
     GaussianPrior,
@@ -21,6 +23,7 @@ from nlilayers import (
     IntraAlign,
     LinearPrior,
     ZipfPrior,
+    masking,
 )
 from strategies import FEATURES, Sentences, normal
 
@@ -77,6 +80,28 @@ def conv(layers: int = 2, **options: object) -> nn.Module:
     return GatedConvEncoder(FEATURES, 3, layers, **options)
 
 
+class MaskedAround(nn.Module):
+    """A layer that sees one word at a time and takes no mask, as its caller uses it."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return masking.zero_padding(self.layer(masking.zero_padding(x, mask)), mask)
+
+
+class Factorized(nn.Module):
+    """Both factorizations of a word, compared with itself turned round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.compare, self.machine = AlignmentFactorization(FEATURES, 2), FactorizationMachine(FEATURES, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat((self.compare(x, x.flip(-1)), self.machine(x)[..., None]), -1)
+
+
 @dataclasses.dataclass(frozen=True)
 class Layer:
     """A layer as the laws see it: how it is made, what its masks are called (one for each sentence it takes).
@@ -123,6 +148,7 @@ LAYERS = {
     "GatedConvEncoder, neither gate": Layer(lambda: conv(forget_gate=False, output_gate=False), backend=GRAPH),
     "GatedConvEncoder, even kernel": Layer(lambda: conv(kernel_size=4), backend=GRAPH),
     "GatedConvEncoder, four deep": Layer(lambda: conv(4), backend=GRAPH),
+    "Factorizations": Layer(lambda: MaskedAround(Factorized())),
 }
 DRAWN = [
     laws.garbage_in_padding_changes_nothing,

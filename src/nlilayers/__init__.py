@@ -7,14 +7,18 @@ from nlilayers._align import IntraAlign as IntraAlign
 from nlilayers._attention import GaussianSelfAttention as GaussianSelfAttention
 from nlilayers._conv import GatedConvBlock as GatedConvBlock
 from nlilayers._conv import GatedConvEncoder as GatedConvEncoder
+from nlilayers._factorization import AlignmentFactorization as AlignmentFactorization
+from nlilayers._factorization import FactorizationMachine as FactorizationMachine
 from nlilayers._priors import DistancePrior as DistancePrior
 from nlilayers._priors import GaussianPrior as GaussianPrior
 from nlilayers._priors import LinearPrior as LinearPrior
 from nlilayers._priors import ZipfPrior as ZipfPrior
 
 __all__ = [
+    "AlignmentFactorization",
     "DecomposableAlign",
     "DistancePrior",
+    "FactorizationMachine",
     "GatedConvBlock",
     "GatedConvEncoder",
     "GaussianPrior",

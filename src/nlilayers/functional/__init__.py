@@ -19,6 +19,8 @@ from nlilayers.functional._attention import attention_scores as attention_scores
 from nlilayers.functional._attention import self_attention_weights as self_attention_weights
 from nlilayers.functional._conv import gated_cell as gated_cell
 from nlilayers.functional._conv import same_convolution as same_convolution
+from nlilayers.functional._factorization import alignment_factorization as alignment_factorization
+from nlilayers.functional._factorization import factorization_machine as factorization_machine
 from nlilayers.functional._priors import distance_bias as distance_bias
 from nlilayers.functional._priors import distance_buckets as distance_buckets
 from nlilayers.functional._priors import gaussian_bias as gaussian_bias
@@ -28,12 +30,14 @@ from nlilayers.functional._priors import zipf_bias as zipf_bias
 
 __all__ = [
     "align",
+    "alignment_factorization",
     "alignment_weights",
     "attend",
     "attention_scores",
     "distance_bias",
     "distance_buckets",
     "dot_scores",
+    "factorization_machine",
     "gated_cell",
     "gaussian_bias",
     "intra_alignment_weights",
