@@ -200,6 +200,25 @@ def alignment_factorization(
     )
 
 
+def fnv1a(data: bytes) -> int:
+    """Fowler, Noll and Vo's hash 1a of 32 bits."""
+    value = 0x811C9DC5
+    for byte in data:
+        value = ((value ^ byte) * 0x01000193) % 2**32
+    return value
+
+
+def char_ngrams(word: str, n: int) -> list[str]:
+    """The n-grams of the word between its boundaries, or all of it where it is no longer than one."""
+    padded = "<" + word + ">"
+    return [padded[t : t + n] for t in range(len(padded) - n + 1)] if len(padded) > n else [padded]
+
+
+def char_ngram_embedding(vectors: Sequence[Vector]) -> list[float]:
+    """Guo et al. 2019, Eq 6: the largest value of each feature."""
+    return [max(v[c] for v in vectors) for c in range(len(vectors[0]))]
+
+
 def decomposable_attention(
     a: Sentence,
     b: Sentence,

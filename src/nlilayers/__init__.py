@@ -5,6 +5,7 @@ from nlilayers import masking as masking
 from nlilayers._align import DecomposableAlign as DecomposableAlign
 from nlilayers._align import IntraAlign as IntraAlign
 from nlilayers._attention import GaussianSelfAttention as GaussianSelfAttention
+from nlilayers._char_ngram import CharNgramEmbedding as CharNgramEmbedding
 from nlilayers._conv import GatedConvBlock as GatedConvBlock
 from nlilayers._conv import GatedConvEncoder as GatedConvEncoder
 from nlilayers._factorization import AlignmentFactorization as AlignmentFactorization
@@ -16,6 +17,7 @@ from nlilayers._priors import ZipfPrior as ZipfPrior
 
 __all__ = [
     "AlignmentFactorization",
+    "CharNgramEmbedding",
     "DecomposableAlign",
     "DistancePrior",
     "FactorizationMachine",

@@ -17,6 +17,10 @@ from nlilayers.functional._align import weighted_sum as weighted_sum
 from nlilayers.functional._attention import attend as attend
 from nlilayers.functional._attention import attention_scores as attention_scores
 from nlilayers.functional._attention import self_attention_weights as self_attention_weights
+from nlilayers.functional._char_ngram import char_ngram_embedding as char_ngram_embedding
+from nlilayers.functional._char_ngram import char_ngrams as char_ngrams
+from nlilayers.functional._char_ngram import code_points as code_points
+from nlilayers.functional._char_ngram import fnv1a as fnv1a
 from nlilayers.functional._conv import gated_cell as gated_cell
 from nlilayers.functional._conv import same_convolution as same_convolution
 from nlilayers.functional._factorization import alignment_factorization as alignment_factorization
@@ -34,10 +38,14 @@ __all__ = [
     "alignment_weights",
     "attend",
     "attention_scores",
+    "char_ngram_embedding",
+    "char_ngrams",
+    "code_points",
     "distance_bias",
     "distance_buckets",
     "dot_scores",
     "factorization_machine",
+    "fnv1a",
     "gated_cell",
     "gaussian_bias",
     "intra_alignment_weights",
