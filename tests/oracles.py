@@ -219,6 +219,25 @@ def char_ngram_embedding(vectors: Sequence[Vector]) -> list[float]:
     return [max(v[c] for v in vectors) for c in range(len(vectors[0]))]
 
 
+def highway(
+    x: Vector, transform: tuple[Matrix, Vector], gate: tuple[Matrix, Vector], projection: tuple[Matrix, Vector] | None
+) -> list[float]:
+    """Tay et al. 2018, Eq 1, with ReLU; where the widths differ, x is projected."""
+    h = [max(0.0, v) for v in linear(x, *transform)]
+    t = [sigmoid(v) for v in linear(x, *gate)]
+    carried = linear(x, *projection) if projection else x
+    return [h[c] * t[c] + carried[c] * (1 - t[c]) for c in range(len(h))]
+
+
+def sinusoidal_encoding(position: int, embed_dim: int) -> list[float]:
+    """Guo et al. 2019, Eqs 7 and 8."""
+    row = [0.0] * embed_dim
+    for k in range(embed_dim // 2):
+        row[2 * k] = math.sin(position / 10000 ** (2 * k / embed_dim))
+        row[2 * k + 1] = math.cos(position / 10000 ** (2 * k / embed_dim))
+    return row
+
+
 def decomposable_attention(
     a: Sentence,
     b: Sentence,

@@ -20,8 +20,10 @@ from nlilayers import (
     GatedConvEncoder,
     GaussianPrior,
     GaussianSelfAttention,
+    Highway,
     IntraAlign,
     LinearPrior,
+    SinusoidalPositionalEncoding,
     ZipfPrior,
     masking,
 )
@@ -102,6 +104,17 @@ class Factorized(nn.Module):
         return torch.cat((self.compare(x, x.flip(-1)), self.machine(x)[..., None]), -1)
 
 
+class Positioned(nn.Module):
+    """Positions on an even number of features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoding = SinusoidalPositionalEncoding(2 * FEATURES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.encoding(torch.cat((x, -x), -1))
+
+
 @dataclasses.dataclass(frozen=True)
 class Layer:
     """A layer as the laws see it: how it is made, what its masks are called (one for each sentence it takes).
@@ -149,6 +162,9 @@ LAYERS = {
     "GatedConvEncoder, even kernel": Layer(lambda: conv(kernel_size=4), backend=GRAPH),
     "GatedConvEncoder, four deep": Layer(lambda: conv(4), backend=GRAPH),
     "Factorizations": Layer(lambda: MaskedAround(Factorized())),
+    "Highway": Layer(lambda: MaskedAround(Highway(FEATURES, 3, 2))),
+    "Highway, same width": Layer(lambda: MaskedAround(Highway(FEATURES, activation=nn.GELU())), backend=GRAPH),
+    "SinusoidalPositionalEncoding": Layer(lambda: MaskedAround(Positioned())),
 }
 DRAWN = [
     laws.garbage_in_padding_changes_nothing,

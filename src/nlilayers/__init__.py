@@ -10,6 +10,8 @@ from nlilayers._conv import GatedConvBlock as GatedConvBlock
 from nlilayers._conv import GatedConvEncoder as GatedConvEncoder
 from nlilayers._factorization import AlignmentFactorization as AlignmentFactorization
 from nlilayers._factorization import FactorizationMachine as FactorizationMachine
+from nlilayers._highway import Highway as Highway
+from nlilayers._position import SinusoidalPositionalEncoding as SinusoidalPositionalEncoding
 from nlilayers._priors import DistancePrior as DistancePrior
 from nlilayers._priors import GaussianPrior as GaussianPrior
 from nlilayers._priors import LinearPrior as LinearPrior
@@ -25,8 +27,10 @@ __all__ = [
     "GatedConvEncoder",
     "GaussianPrior",
     "GaussianSelfAttention",
+    "Highway",
     "IntraAlign",
     "LinearPrior",
+    "SinusoidalPositionalEncoding",
     "ZipfPrior",
     "functional",
     "masking",

@@ -25,6 +25,8 @@ from nlilayers.functional._conv import gated_cell as gated_cell
 from nlilayers.functional._conv import same_convolution as same_convolution
 from nlilayers.functional._factorization import alignment_factorization as alignment_factorization
 from nlilayers.functional._factorization import factorization_machine as factorization_machine
+from nlilayers.functional._highway import highway as highway
+from nlilayers.functional._position import sinusoidal_encoding as sinusoidal_encoding
 from nlilayers.functional._priors import distance_bias as distance_bias
 from nlilayers.functional._priors import distance_buckets as distance_buckets
 from nlilayers.functional._priors import gaussian_bias as gaussian_bias
@@ -48,10 +50,12 @@ __all__ = [
     "fnv1a",
     "gated_cell",
     "gaussian_bias",
+    "highway",
     "intra_alignment_weights",
     "linear_bias",
     "same_convolution",
     "self_attention_weights",
+    "sinusoidal_encoding",
     "token_distances",
     "weighted_sum",
     "zipf_bias",
