@@ -1,0 +1,123 @@
+"""What the package promises as a whole: its names, their documentation, how long it takes to import."""
+
+import ast
+import inspect
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+import nlilayers
+from nlilayers import functional, masking
+
+SIZES = {
+    "AlignmentFactorization": (5, 3),
+    "CharNgramEmbedding": (5,),
+    "DistancePrior": (),
+    "FactorizationMachine": (5, 3),
+    "GatedConvBlock": (5, 3),
+    "GatedConvEncoder": (5, 3, 2),
+    "GaussianPrior": (),
+    "GaussianSelfAttention": (6, 3),
+    "Highway": (5, 3, 2),
+    "LinearPrior": (),
+    "ZipfPrior": (),
+}
+WITHOUT_STATE = {
+    "DecomposableAlign": (),
+    "IntraAlign": (),
+    "SinusoidalPositionalEncoding": (6,),
+}
+LAYERS = SIZES | WITHOUT_STATE
+every_layer = pytest.mark.parametrize("name", sorted(LAYERS))
+DOCUMENTED = [
+    *((nlilayers, name) for name in sorted(LAYERS)),
+    *((module, name) for module in (functional, masking) for name in module.__all__),
+]
+
+
+def test_the_public_names_are_these_and_no_others() -> None:
+    assert sorted(nlilayers.__all__) == sorted([*LAYERS, "functional", "masking"])
+    assert nlilayers.__all__ == sorted(nlilayers.__all__, key=lambda name: (name[0].islower(), name))
+    public = {name for name in vars(nlilayers) if not name.startswith("_")}
+    assert public == set(nlilayers.__all__)
+
+
+@pytest.mark.parametrize("module", [functional, masking], ids=lambda module: module.__name__)
+def test_a_modules_names_are_what_it_defines(module) -> None:
+    defined = {name for name, value in vars(module).items() if inspect.isfunction(value) and name[0] != "_"}
+    imported = {name for name in defined if not getattr(module, name).__module__.startswith(module.__name__)}
+    assert defined - imported == set(module.__all__) and list(module.__all__) == sorted(module.__all__)
+
+
+@pytest.mark.parametrize(("module", "name"), DOCUMENTED, ids=[name for _, name in DOCUMENTED])
+def test_every_public_name_says_its_shape_and_has_an_example(module, name: str) -> None:
+    documentation = inspect.getdoc(getattr(module, name))
+    assert documentation is not None and "Example::" in documentation and ">>> " in documentation
+    # Two checks return nothing, so that they have no shape to tell.
+    assert "Shape:" in documentation or name in ("require_mask", "require_sequence")
+
+
+@every_layer
+def test_every_layer_shows_its_sizes_and_documents_its_arguments(name: str) -> None:
+    cls = getattr(nlilayers, name)
+    parameters = [p for p in inspect.signature(cls).parameters if p not in ("device", "dtype")]
+    documentation = inspect.getdoc(cls)
+    assert all(f"{parameter}: " in documentation for parameter in parameters)
+    assert "forward" in vars(cls) and inspect.getdoc(cls.forward)
+
+
+@pytest.mark.parametrize("name", sorted(SIZES))
+def test_every_layer_with_state_takes_a_device_and_a_dtype_last_and_resets_itself_last(name: str) -> None:
+    cls = getattr(nlilayers, name)
+    assert list(inspect.signature(cls).parameters)[-2:] == ["device", "dtype"]
+    layer = cls(*SIZES[name], device="meta", dtype=torch.float64)
+    assert all(t.device.type == "meta" and t.dtype == torch.float64 for t in layer.state_dict().values())
+    assert callable(layer.reset_parameters)
+    if list(layer.parameters()):
+        assert inspect.getsource(cls.__init__).rstrip().endswith("\n        self.reset_parameters()")
+
+
+@every_layer
+def test_state_dicts_hold_their_documented_names(name: str) -> None:
+    layer: nn.Module = getattr(nlilayers, name)(*LAYERS[name])
+    documented = inspect.getdoc(type(layer))
+    roots = {key.split(".")[0] for key in layer.state_dict()} - {"rho", "kappa", "theta", "blocks"}
+    assert all(f"{root}: " in documented for root in roots)
+
+
+def test_import_takes_under_0_3_seconds_beyond_torch() -> None:
+    program = (
+        "import time, torch; start = time.perf_counter(); import nlilayers; "
+        "print(time.perf_counter() - start, 'onnx' in __import__('sys').modules)"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONPATH": str(pathlib.Path(nlilayers.__file__).parents[1])},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for _ in range(3)
+    ]
+    assert min(float(seconds) for seconds, _ in runs) < 0.3
+    assert {onnx for _, onnx in runs} == {"False"}
+
+
+def test_layers_do_not_import_their_siblings_unless_they_are_built_of_them() -> None:
+    """Layers, then functions, then masking; the attention layer has a prior of its own."""
+    allowed = {("_attention", "_priors")}
+    folder = pathlib.Path(nlilayers.__file__).parent
+    for path in folder.glob("_*.py"):
+        if path.stem == "__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("nlilayers._"):
+                sibling = node.module.removeprefix("nlilayers.")
+                assert sibling == "_precision" or (path.stem, sibling) in allowed, f"{path.stem} imports {sibling}"
+    for path in folder.glob("functional/*.py"):
+        assert "from nlilayers import" not in path.read_text().replace(">>> from nlilayers import", "")
