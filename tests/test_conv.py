@@ -158,7 +158,7 @@ def test_a_shut_output_gate_gives_the_cell_and_an_open_one_adds_the_candidate(se
 def test_hidden_states_stay_within_1_of_cells_and_cells_between_what_they_mix(sentence: Sentences, seed: int) -> None:
     layer, previous = block(seed=seed % 1000), normal(seed, *sentence.x.shape)
     hidden, cell = layer(sentence.x, previous)
-    assert torch.all((hidden - cell).abs() < 1)
+    assert torch.all((hidden - cell).abs() <= 1 + 1e-12)  # below 1, but a tanh of 20 is 1 in floating point
     assert torch.all(cell <= torch.maximum(previous, sentence.x) + 1e-12)
     assert torch.all(cell >= torch.minimum(previous, sentence.x) - 1e-12)
 
