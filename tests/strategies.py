@@ -35,7 +35,7 @@ class Sentences:
 
 def normal(seed: int, *shape: int, scale: float = 1.0) -> Tensor:
     """Standard normal float64 numbers that depend on the seed alone."""
-    return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return scale * torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 seeds = st.integers(0, 2**31 - 1)

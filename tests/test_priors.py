@@ -1,14 +1,215 @@
-"""Distance priors: the bucket table by enumeration, the gauge freedom, what may be asked of them."""
+"""Distance priors: their equations, their signs after training, the bucket table, the gauge freedom."""
+
+import copy
+import io
+import math
+import pickle
+from collections.abc import Callable
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 from torch.testing import assert_close
 
 import oracles
-from nlilayers import DistancePrior, IntraAlign, functional
-from strategies import normal
+from nlilayers import DistancePrior, GaussianPrior, IntraAlign, LinearPrior, ZipfPrior, functional
+from strategies import FEATURES, normal
+
+PRIORS = {
+    "Gaussian": GaussianPrior,
+    "Gaussian, Eq 3": lambda **factory: GaussianPrior(b=None, **factory),
+    "Zipf": ZipfPrior,
+    "Distance": lambda **factory: DistancePrior(2, **factory),
+    "Linear": LinearPrior,
+}
+every_prior = pytest.mark.parametrize("build", PRIORS.values(), ids=PRIORS.keys())
+LENGTHS = st.integers(0, 30)
+OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=1e3),
+    "Adam": lambda p: torch.optim.Adam(p, lr=10.0, weight_decay=1.0),
+    "Adagrad": lambda p: torch.optim.Adagrad(p, lr=5.0),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, lr=20.0),
+}
+
+
+@given(n=LENGTHS, m=LENGTHS, w=st.floats(1e-3, 50), b=st.none() | st.floats(-50, 0))
+def test_eqs_3_and_4_equal_the_loop(device: str, n: int, m: int, w: float, b: float | None) -> None:
+    ours = GaussianPrior(w, b, device=device, dtype=torch.float64)(n, m)
+    expected = [[oracles.gaussian_bias(w, b or 0.0, i - j) for j in range(m)] for i in range(n)]
+    assert_close(ours.cpu(), torch.tensor(expected, dtype=torch.float64).view(n, m), atol=1e-10, rtol=1e-9)
+
+
+@given(n=LENGTHS, m=LENGTHS)
+def test_eq_18_equals_the_loop(device: str, n: int, m: int) -> None:
+    ours = ZipfPrior(device=device, dtype=torch.float64)(n, m)
+    expected = [[oracles.zipf_bias(i - j) for j in range(m)] for i in range(n)]
+    assert_close(ours.cpu(), torch.tensor(expected, dtype=torch.float64).view(n, m), atol=1e-10, rtol=1e-9)
+
+
+@given(n=LENGTHS, m=LENGTHS, w=st.floats(-50, -1e-3))
+def test_eq_20_equals_the_loop(device: str, n: int, m: int, w: float) -> None:
+    ours = LinearPrior(w, device=device, dtype=torch.float64)(n, m)
+    expected = [[oracles.linear_bias(w, i - j) for j in range(m)] for i in range(n)]
+    assert_close(ours.cpu(), torch.tensor(expected, dtype=torch.float64).view(n, m), atol=1e-10, rtol=1e-9)
+
+
+def test_the_paper_has_at_most_two_scalars_for_each_of_its_priors() -> None:
+    counts = [2, 1, 0, 6, 1]
+    assert [sum(p.numel() for p in build().parameters()) for build in PRIORS.values()] == counts
+
+
+def test_priors_start_where_they_are_told(device: str) -> None:
+    prior = GaussianPrior(0.3, -2.5, device=device, dtype=torch.float64)
+    assert prior.w.item() == pytest.approx(0.3, abs=1e-12) and prior.b.item() == pytest.approx(-2.5, abs=1e-12)
+    assert LinearPrior(-0.7, device=device, dtype=torch.float64).w.item() == pytest.approx(-0.7, abs=1e-12)
+    assert GaussianPrior(b=None).b.item() == 0
+    for w in (1e-6, 1e-2, 1e2, 1e4):
+        assert GaussianPrior(w, -w).w.item() == pytest.approx(w, rel=1e-5)
+        assert GaussianPrior(w, -w).b.item() == pytest.approx(-w, rel=1e-5)
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=OPTIMISERS.keys())
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_feasibility_signs_hold_after_any_step(optimiser, direction: float, dtype: torch.dtype) -> None:
+    gaussian, linear = GaussianPrior(dtype=dtype), LinearPrior(dtype=dtype)
+    steps = optimiser([*gaussian.parameters(), *linear.parameters()])
+    start = gaussian.w.item()
+    for _ in range(30):
+        steps.zero_grad()
+        (direction * (gaussian.w - gaussian.b - linear.w)).backward()
+        steps.step()
+        assert gaussian.w.item() > 0 and gaussian.b.item() <= 0 and linear.w.item() < 0
+        assert all(math.isfinite(v.item()) for v in (gaussian.w, gaussian.b, linear.w))
+    assert gaussian.w.item() != start
+
+
+@given(w=st.floats(0.01, 10), c=st.floats(0.01, 10))
+def test_eq_4s_peak_leaves_the_centre_exactly_when_w_is_below_2c(device: str, w: float, c: float) -> None:
+    bias = GaussianPrior(w, -c, device=device, dtype=torch.float64)(1, 2)[0]
+    if abs(w - 2 * c) > 1e-6:
+        assert (bias[0] < bias[1]).item() == (w < 2 * c)
+
+
+def test_eq_4s_centre_ties_with_its_neighbours_at_w_equal_to_2c() -> None:
+    for w, c, sign in ((1.0, 0.5, 0), (1.0, 0.25, 1), (1.0, 1.0, -1)):
+        line = functional.gaussian_bias(torch.tensor(w), torch.tensor(-c), torch.arange(-3, 4))
+        assert torch.sign(line[3] - line[2]) == sign and torch.sign(line[3] - line[4]) == sign
+
+
+@given(w=st.floats(0.01, 2), c=st.floats(0.01, 20))
+def test_eq_4_rises_up_to_its_peak_and_falls_beyond(w: float, c: float) -> None:
+    line = GaussianPrior(w, -c, dtype=torch.float64)(1, 60)[0]
+    peak, distance = math.sqrt(c / w), torch.arange(60)
+    rising = line.diff() >= 0
+    assert torch.all(rising[distance[1:] < peak]) and not torch.any(rising[distance[:-1] > peak])
+
+
+@given(w=st.floats(0.01, 10))
+def test_eq_4_with_b_0_is_eq_3(w: float) -> None:
+    distances, scalar = torch.arange(-9, 10), torch.tensor(w, dtype=torch.float64)
+    literal = functional.gaussian_bias(scalar, torch.zeros((), dtype=torch.float64), distances)
+    assert torch.equal(literal, -scalar * distances.square())
+    assert torch.equal(GaussianPrior(w, None)(5), GaussianPrior(w, 0.0)(5))
+
+
+def test_the_kink_of_eq_4_passes_no_gradient(device: str) -> None:
+    w, b = (torch.tensor(v, device=device, requires_grad=True) for v in (0.25, -1.0))
+    functional.gaussian_bias(w, b, torch.tensor([-2, 2], device=device)).sum().backward()
+    assert w.grad == 0 and b.grad == 0
+
+
+@every_prior
+def test_every_prior_depends_on_the_distance_alone(build, device: str) -> None:
+    prior = build(device=device, dtype=torch.float64)
+    for parameter in prior.parameters():
+        parameter.data = normal(3, *parameter.shape).to(device)
+    bias = prior(7, 11)
+    assert torch.equal(bias[1:, 1:], bias[:-1, :-1])
+    if not isinstance(prior, DistancePrior):
+        assert torch.equal(prior(11, 7), bias.mT)
+
+
+@every_prior
+def test_every_prior_holds_far_distances_in_half_precision(build, device: str) -> None:
+    """A distance of 300 squares to 90,000, which is more than float16 holds."""
+    prior = build(device=device, dtype=torch.float16)
+    bias = prior(301)
+    assert torch.isfinite(bias).all()
+    if bias.requires_grad:
+        bias[0].softmax(-1)[0].backward()
+    assert all(torch.isfinite(p.grad).all() for p in prior.parameters())
+
+
+@every_prior
+def test_gradcheck_of_every_prior(build) -> None:
+    prior = build(dtype=torch.float64)
+    names = [name for name, _ in prior.named_parameters()]
+
+    def call(*values: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(prior, dict(zip(names, values, strict=True)), (5, 4))
+
+    values = tuple(p.detach().clone().requires_grad_() for p in prior.parameters())
+    assert not values or torch.autograd.gradcheck(call, values)
+
+
+@every_prior
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_every_prior_fits_intra_align_in_every_dtype(build, device: str, dtype: torch.dtype) -> None:
+    intra = IntraAlign(nn.Linear(FEATURES, 3), prior=build()).to(device, dtype)
+    x = normal(0, 2, 7, FEATURES).to(device, dtype)
+    exact = copy.deepcopy(intra).double()(x.double())
+    assert intra(x).dtype == dtype
+    assert_close(intra(x).double(), exact, atol=0.1 if dtype == torch.bfloat16 else 0.02, rtol=0)
+
+
+@every_prior
+def test_dtype_and_device_are_the_constructors_or_those_moved_to(build, device: str) -> None:
+    prior = build(device=device, dtype=torch.float64)
+    assert prior(3).dtype == torch.float64 and prior(3).device.type == device
+    assert prior.to(torch.float32)(3).dtype == torch.float32
+    assert build(device="meta")(3).device.type == "meta"
+
+
+@every_prior
+def test_copies_of_priors_agree(build) -> None:
+    prior = build()
+    for parameter in prior.parameters():
+        parameter.data = normal(3, *parameter.shape).float()
+    fresh, buffer = build(), io.BytesIO()
+    torch.save(prior.state_dict(), buffer)
+    buffer.seek(0)
+    fresh.load_state_dict(torch.load(buffer, weights_only=True), strict=True)
+    for twin in (fresh, copy.deepcopy(prior), pickle.loads(pickle.dumps(prior))):
+        assert torch.equal(twin(6), prior(6))
+
+
+@every_prior
+def test_reset_parameters_goes_back_to_the_start(build) -> None:
+    prior, fresh = build(), build()
+    for parameter in prior.parameters():
+        nn.init.constant_(parameter, 3.0)
+    prior.reset_parameters()
+    assert torch.equal(prior(6), fresh(6))
+
+
+def test_repr_says_the_start() -> None:
+    assert repr(GaussianPrior(0.5, None)) == "GaussianPrior(w=0.5, b=None)"
+    assert repr(ZipfPrior()) == "ZipfPrior()"
+    assert repr(LinearPrior(-0.25)) == "LinearPrior(w=-0.25)"
+
+
+def test_scalars_of_the_wrong_sign_are_refused() -> None:
+    for w in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match=f"w must be a finite number above 0, got {w}"):
+            GaussianPrior(w)
+        with pytest.raises(ValueError, match=f"w must be a finite number below 0, got {-w}"):
+            LinearPrior(-w)
+    for b in (0.1, -math.inf, math.nan):
+        with pytest.raises(ValueError, match=f"b must be None or a finite number of at most 0, got {b}"):
+            GaussianPrior(0.1, b)
 
 
 def prior_of(seed: int, max_distance: int = 10, device: str = "cpu") -> DistancePrior:
@@ -69,18 +270,6 @@ def test_all_far_tokens_share_one_bias(device: str) -> None:
     assert prior(60)[59, 0] == line[59]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_dtype_and_device_are_the_constructors(device: str, dtype: torch.dtype) -> None:
-    bias = DistancePrior(4, device=device, dtype=dtype)(3)
-    assert bias.dtype == dtype and bias.device.type == device
-
-
-def test_reset_parameters_goes_back_to_the_start() -> None:
-    prior = prior_of(1)
-    prior.reset_parameters()
-    assert torch.all(prior.bias == 0)
-
-
 def test_repr_says_the_size() -> None:
     assert repr(DistancePrior(7)) == "DistancePrior(max_distance=7)"
 
@@ -88,3 +277,9 @@ def test_repr_says_the_size() -> None:
 def test_a_negative_distance_is_refused() -> None:
     with pytest.raises(ValueError, match="max_distance must be at least 0, got -1"):
         DistancePrior(-1)
+
+
+def test_the_functions_raise_half_precision_too() -> None:
+    half, far = torch.tensor(0.1, dtype=torch.float16), torch.tensor([0, 300])
+    assert_close(functional.gaussian_bias(half, -half, far), torch.tensor([-0.1, -8999.9]), atol=3.0, rtol=1e-3)
+    assert functional.linear_bias(-half, far).dtype == torch.float32

@@ -11,7 +11,22 @@ from torch import Tensor, nn
 
 import laws
 import strategies
-from nlilayers import DecomposableAlign, DistancePrior, IntraAlign
+from nlilayers import (
+    AlignmentFactorization,
+    DecomposableAlign,
+    DistancePrior,
+    FactorizationMachine,
+    GatedConvBlock,
+    GatedConvEncoder,
+    GaussianPrior,
+    GaussianSelfAttention,
+    Highway,
+    IntraAlign,
+    LinearPrior,
+    SinusoidalPositionalEncoding,
+    ZipfPrior,
+    masking,
+)
 from strategies import FEATURES, Sentences, normal
 
 
@@ -37,24 +52,79 @@ class TwoAlignments(nn.Module):
         return self.second(beta, alpha, premise_mask, hypothesis_mask)
 
 
-class TwoIntraAlignments(nn.Module):
-    """A self-aligned sentence, self-aligned again."""
+class TwoDeep(nn.Module):
+    """One layer's output through another."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: nn.Module, second: nn.Module) -> None:
         super().__init__()
-        self.first = IntraAlign(feedforward(), prior=DistancePrior(2))
-        self.second = IntraAlign(feedforward(), prior=DistancePrior(2))
+        self.first, self.second = first, second
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.second(self.first(x, mask), mask)
 
 
+def attention(prior: nn.Module | None = None, **options: object) -> nn.Module:
+    return GaussianSelfAttention(FEATURES, FEATURES, prior=prior, bias=True, **options)
+
+
+class HiddenAndCell(nn.Module):
+    """A gated convolution that is given the words as its cells as well; both its outputs, side by side."""
+
+    def __init__(self, block: nn.Module) -> None:
+        super().__init__()
+        self.block = block
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return torch.cat(self.block(x, x, mask), -1)
+
+
+def conv(layers: int = 2, **options: object) -> nn.Module:
+    return GatedConvEncoder(FEATURES, 3, layers, **options)
+
+
+class MaskedAround(nn.Module):
+    """A layer that sees one word at a time and takes no mask, as its caller uses it."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return masking.zero_padding(self.layer(masking.zero_padding(x, mask)), mask)
+
+
+class Factorized(nn.Module):
+    """Both factorizations of a word, compared with itself turned round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.compare, self.machine = AlignmentFactorization(FEATURES, 2), FactorizationMachine(FEATURES, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat((self.compare(x, x.flip(-1)), self.machine(x)[..., None]), -1)
+
+
+class Positioned(nn.Module):
+    """Positions on an even number of features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoding = SinusoidalPositionalEncoding(2 * FEATURES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.encoding(torch.cat((x, -x), -1))
+
+
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """A layer as the laws see it: how it is made, how many sentences it takes, what its masks are called."""
+    """A layer as the laws see it: how it is made, what its masks are called (one for each sentence it takes).
+
+    One layer of each family compiles to machine code; its variants go through the same graph capture without it.
+    """
 
     build: Callable[[], nn.Module]
     masks: tuple[str, ...] = ("mask",)
+    backend: str = "inductor"
 
     def on(self, device: str) -> nn.Module:
         return laws.randomised(self.build()).to(device)
@@ -66,14 +136,35 @@ class Layer:
         return Sentences(tensors, masks).to(device)
 
 
+GRAPH = "aot_eager"
 PAIR = ("premise_mask", "hypothesis_mask")
 LAYERS = {
     "DecomposableAlign": Layer(lambda: DecomposableAlign(feedforward()), PAIR),
-    "DecomposableAlign, dot product": Layer(DecomposableAlign, PAIR),
-    "DecomposableAlign, two deep": Layer(TwoAlignments, PAIR),
+    "DecomposableAlign, dot product": Layer(DecomposableAlign, PAIR, GRAPH),
+    "DecomposableAlign, two deep": Layer(TwoAlignments, PAIR, GRAPH),
     "IntraAlign": Layer(lambda: IntraAlign(feedforward(), prior=DistancePrior(2))),
-    "IntraAlign, no prior": Layer(IntraAlign),
-    "IntraAlign, two deep": Layer(TwoIntraAlignments),
+    "IntraAlign, no prior": Layer(IntraAlign, backend=GRAPH),
+    "IntraAlign, two deep": Layer(
+        lambda: TwoDeep(IntraAlign(feedforward(), prior=DistancePrior(2)), IntraAlign(feedforward())), backend=GRAPH
+    ),
+    "GaussianSelfAttention": Layer(attention),
+    "GaussianSelfAttention, Eq 3": Layer(lambda: attention(GaussianPrior(b=None)), backend=GRAPH),
+    "GaussianSelfAttention, Zipf": Layer(lambda: attention(ZipfPrior()), backend=GRAPH),
+    "GaussianSelfAttention, bucketed": Layer(lambda: attention(DistancePrior(2)), backend=GRAPH),
+    "GaussianSelfAttention, linear": Layer(lambda: attention(LinearPrior()), backend=GRAPH),
+    "GaussianSelfAttention, window": Layer(lambda: attention(window=2), backend=GRAPH),
+    "GaussianSelfAttention, two deep": Layer(lambda: TwoDeep(attention(), attention(window=1)), backend=GRAPH),
+    "GatedConvBlock": Layer(lambda: HiddenAndCell(GatedConvBlock(FEATURES, FEATURES)), backend=GRAPH),
+    "GatedConvEncoder": Layer(conv),
+    "GatedConvEncoder, -forget": Layer(lambda: conv(forget_gate=False), backend=GRAPH),
+    "GatedConvEncoder, -output": Layer(lambda: conv(output_gate=False), backend=GRAPH),
+    "GatedConvEncoder, neither gate": Layer(lambda: conv(forget_gate=False, output_gate=False), backend=GRAPH),
+    "GatedConvEncoder, even kernel": Layer(lambda: conv(kernel_size=4), backend=GRAPH),
+    "GatedConvEncoder, four deep": Layer(lambda: conv(4), backend=GRAPH),
+    "Factorizations": Layer(lambda: MaskedAround(Factorized())),
+    "Highway": Layer(lambda: MaskedAround(Highway(FEATURES, 3, 2))),
+    "Highway, same width": Layer(lambda: MaskedAround(Highway(FEATURES, activation=nn.GELU())), backend=GRAPH),
+    "SinusoidalPositionalEncoding": Layer(lambda: MaskedAround(Positioned())),
 }
 DRAWN = [
     laws.garbage_in_padding_changes_nothing,
@@ -118,12 +209,12 @@ def test_one_word(layer: Layer, device: str) -> None:
     words = tuple(normal(k, 2, 1, FEATURES) for k in range(len(layer.masks)))
     one = Sentences(words, tuple(torch.ones(2, 1, dtype=torch.bool) for _ in words)).to(device)
     for y, x in zip(laws.outputs(layer.on(device), one), one.tensors, strict=True):
-        assert y.shape == x.shape and torch.isfinite(y).all()
+        assert y.shape[:2] == x.shape[:2] and torch.isfinite(y).all()
 
 
 @every_layer
 def test_compiles(layer: Layer, device: str) -> None:
-    laws.compiles(layer.on(device), lambda size: layer.sizes(size, device))
+    laws.compiles(layer.on(device), lambda size: layer.sizes(size, device), layer.backend)
 
 
 @every_layer

@@ -12,6 +12,7 @@ from torch import Tensor
 from nli_common.errors import InputError
 from nli_common.files import write_atomically
 from nli_common.vectors import read_vectors
+from nlilayers.functional import code_points, fnv1a
 
 NUM_HASHED = 100
 GLOVE_LENGTH = 6.5
@@ -102,7 +103,7 @@ class Lexicon:
         new = [word for word in dict.fromkeys(words) if word not in self.index]
         if not new:
             return self
-        rows = torch.stack([self._vector_of_unknown(word) for word in new])
+        rows = torch.stack([self._vector_of_unknown(*item) for item in zip(new, _buckets(new), strict=True)])
         return Lexicon([*self.words, *new], torch.cat([self.vectors, rows]), hashed=self.hashed, tags=self.tags)
 
     def ids(self, words: Iterable[str]) -> list[int]:
@@ -140,21 +141,15 @@ class Lexicon:
         except (SafetensorError, KeyError, ValueError) as error:
             raise InputError(f"{path}: not a lexicon ({error})") from None
 
-    def _vector_of_unknown(self, word: str) -> Tensor:
+    def _vector_of_unknown(self, word: str, bucket: int) -> Tensor:
         lower = self.index.get(word.lower())
-        return self.hashed[fnv1a(word) % NUM_HASHED] if lower is None else self.vectors[lower]
+        return self.hashed[bucket] if lower is None else self.vectors[lower]
 
 
-def fnv1a(text: str) -> int:
-    """The 32-bit FNV-1a hash of the UTF-8 bytes: the same on every machine and in every process.
-
-    >>> hex(fnv1a("foobar"))
-    '0xbf9cf968'
-    """
-    value = 0x811C9DC5
-    for byte in text.encode("utf-8", errors="surrogatepass"):
-        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return value
+def _buckets(words: Sequence[str]) -> list[int]:
+    """Which of the hashed vectors each word has: the same on every machine and in every process."""
+    buckets: list[int] = (fnv1a(code_points(words)) % NUM_HASHED).tolist()
+    return buckets
 
 
 def _vectors_of(words: list[str], path: Path) -> dict[str, Tensor]:

@@ -1,9 +1,217 @@
-"""Distance priors: additive log-biases of the distance between two tokens."""
+"""Distance priors: additive log-biases of the distance between two tokens.
+
+Each maps a query length and a key length to the bias of every (query, key) pair, and fits every layer that takes a
+``prior``.
+"""
+
+import math
+import sys
 
 import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
+from nlilayers._precision import at_least_float32
+
+
+class GaussianPrior(nn.Module):
+    r"""A learnt Gaussian over the distance, with a punished centre: Guo et al. 2019, Eq 4; Eq 3 without ``b``.
+
+    https://doi.org/10.1609/aaai.v33i01.33016489
+
+    .. math:: \beta(\delta) = -\left| w \delta^2 + b \right|, \qquad w > 0, \quad b \le 0
+
+    with the distance :math:`\delta = i - j` of two tokens. Both signs hold whatever an optimiser does, by
+    :math:`w = \mathrm{softplus}(\rho)` and :math:`b = -\mathrm{softplus}(\kappa)` with trained :math:`\rho` and
+    :math:`\kappa`. Without :math:`b` the prior is a normal one of :math:`\sigma = 1 / \sqrt{2w}` tokens. The paper says
+    that :math:`b` punishes a word's attention to itself; with :math:`c = -b` it does more than that:
+
+    1. every distance short of :math:`\sqrt{c/w}`, where the bias is 0, is punished as well;
+    2. the centre lies below its neighbours exactly when :math:`w < 2c`: it ties with them at :math:`w = 2c`, and stays
+       the highest of all tokens beyond;
+    3. a large :math:`c` moves the peak outward, to the distance :math:`\sqrt{c/w}`.
+
+    The start, :math:`w = c`, has its peak on the two neighbours. (The paper gives no start.)
+
+    Args:
+        w: where :math:`w` starts.
+        b: where :math:`b` starts; ``None`` leaves it out (Eq 3). From 0, it stays there: its gradient is 0.
+
+    Attributes:
+        w: :math:`w`, a scalar above 0.
+        b: :math:`b`, a scalar, at most 0; 0 for Eq 3.
+
+    Shape:
+        → ``(query_length, key_length)``, in at least float32.
+
+    Raises:
+        ValueError: if ``w`` is not a finite number above 0, or ``b`` not one of at most 0.
+
+    Example::
+
+        >>> from nlilayers import GaussianPrior
+        >>> GaussianPrior(w=0.5, b=-1.0)(1, 4)
+        tensor([[-1.0000, -0.5000, -1.0000, -3.5000]], grad_fn=<NegBackward0>)
+    """
+
+    def __init__(
+        self,
+        w: float = 0.1,
+        b: float | None = -0.1,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if not 0 < w < math.inf:
+            raise ValueError(f"w must be a finite number above 0, got {w}")
+        if b is not None and not -math.inf < b <= 0:
+            raise ValueError(f"b must be None or a finite number of at most 0, got {b}")
+        self.initial_w, self.initial_b = w, b
+        self.rho = nn.Parameter(torch.empty((), device=device, dtype=dtype))
+        self.kappa = None if b is None else nn.Parameter(torch.empty((), device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Go back to the ``w`` and ``b`` of the constructor."""
+        nn.init.constant_(self.rho, _inverse_softplus(self.initial_w))
+        if self.kappa is not None and self.initial_b is not None:
+            nn.init.constant_(self.kappa, _inverse_softplus(-self.initial_b))
+
+    @property
+    def w(self) -> Tensor:
+        """:math:`w > 0`."""
+        return _positive(self.rho)
+
+    @property
+    def b(self) -> Tensor:
+        r""":math:`b \le 0`."""
+        return torch.zeros_like(self.w) if self.kappa is None else -_softplus(self.kappa)
+
+    def forward(self, query_length: int, key_length: int | None = None) -> Tensor:
+        """The log-bias to add to the scores of each query (rows) and key (columns).
+
+        Args:
+            query_length: n.
+            key_length: m; ``None`` means n.
+        """
+        key_length = query_length if key_length is None else key_length
+        distances = functional.token_distances(query_length, key_length, self.rho.device)
+        return functional.gaussian_bias(self.w, self.b, distances)
+
+    def extra_repr(self) -> str:
+        """Where the scalars start, for ``repr``."""
+        return f"w={self.initial_w}, b={self.initial_b}"
+
+
+class ZipfPrior(nn.Module):
+    r"""A prior that falls with the inverse of the distance, as Zipf's law does: Guo et al. 2019, Eq 18.
+
+    https://doi.org/10.1609/aaai.v33i01.33016489
+
+    .. math:: \beta(\delta) = -\ln(|\delta| + 1)
+
+    with the distance :math:`\delta = i - j` of two tokens. The paper multiplies the weights by
+    :math:`1 / (|\delta| + 1)` and normalises again, which is this bias inside the softmax. It has no parameters; its
+    device and dtype are those that the module was made with or moved to.
+
+    Shape:
+        → ``(query_length, key_length)``, in at least float32.
+
+    Example::
+
+        >>> from nlilayers import ZipfPrior
+        >>> ZipfPrior()(1, 4).exp()
+        tensor([[1.0000, 0.5000, 0.3333, 0.2500]])
+    """
+
+    like: Tensor
+
+    def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        # Holds nothing: it is there to be moved with the module, and to say where the module is.
+        self.register_buffer("like", torch.empty(0, device=device, dtype=dtype), persistent=False)
+
+    def reset_parameters(self) -> None:
+        """Do nothing: there are no parameters."""
+
+    def forward(self, query_length: int, key_length: int | None = None) -> Tensor:
+        """The log-bias to add to the scores of each query (rows) and key (columns).
+
+        Args:
+            query_length: n.
+            key_length: m; ``None`` means n.
+        """
+        key_length = query_length if key_length is None else key_length
+        distances = functional.token_distances(query_length, key_length, self.like.device)
+        return functional.zipf_bias(distances.to(at_least_float32(self.like.dtype)))
+
+
+class LinearPrior(nn.Module):
+    r"""A learnt linear decay with the distance: Guo et al. 2019, Eq 20.
+
+    https://doi.org/10.1609/aaai.v33i01.33016489
+
+    .. math:: \beta(\delta) = w_l |\delta|, \qquad w_l < 0
+
+    with the distance :math:`\delta = i - j` of two tokens. The sign holds whatever an optimiser does, by
+    :math:`w_l = -\mathrm{softplus}(\theta)` with a trained :math:`\theta`.
+
+    Args:
+        w: where :math:`w_l` starts. (The paper gives no start.)
+
+    Attributes:
+        w: :math:`w_l`, a scalar below 0.
+
+    Shape:
+        → ``(query_length, key_length)``, in at least float32.
+
+    Raises:
+        ValueError: if ``w`` is not a finite number below 0.
+
+    Example::
+
+        >>> from nlilayers import LinearPrior
+        >>> LinearPrior(w=-0.5)(1, 4)
+        tensor([[-0.0000, -0.5000, -1.0000, -1.5000]], grad_fn=<MulBackward0>)
+    """
+
+    def __init__(
+        self,
+        w: float = -0.1,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if not -math.inf < w < 0:
+            raise ValueError(f"w must be a finite number below 0, got {w}")
+        self.initial_w = w
+        self.theta = nn.Parameter(torch.empty((), device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Go back to the ``w`` of the constructor."""
+        nn.init.constant_(self.theta, _inverse_softplus(-self.initial_w))
+
+    @property
+    def w(self) -> Tensor:
+        """:math:`w_l < 0`."""
+        return -_positive(self.theta)
+
+    def forward(self, query_length: int, key_length: int | None = None) -> Tensor:
+        """The log-bias to add to the scores of each query (rows) and key (columns).
+
+        Args:
+            query_length: n.
+            key_length: m; ``None`` means n.
+        """
+        key_length = query_length if key_length is None else key_length
+        return functional.linear_bias(self.w, functional.token_distances(query_length, key_length, self.theta.device))
+
+    def extra_repr(self) -> str:
+        """Where the scalar starts, for ``repr``."""
+        return f"w={self.initial_w}"
 
 
 class DistancePrior(nn.Module):
@@ -74,3 +282,18 @@ class DistancePrior(nn.Module):
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
         return f"max_distance={self.max_distance}"
+
+
+def _softplus(unbounded: Tensor) -> Tensor:
+    return nn.functional.softplus(unbounded.to(at_least_float32(unbounded.dtype)))
+
+
+def _positive(unbounded: Tensor) -> Tensor:
+    """A softplus that is above 0 even where it underflows."""
+    softplus = _softplus(unbounded)
+    return softplus.clamp(min=torch.finfo(softplus.dtype).tiny)
+
+
+def _inverse_softplus(positive: float) -> float:
+    positive = max(positive, sys.float_info.min)  # 0 has no inverse: the nearest number that has
+    return positive + math.log(-math.expm1(-positive))

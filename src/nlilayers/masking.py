@@ -18,6 +18,8 @@ tensor([[2.],
 import torch
 from torch import Tensor
 
+from nlilayers._precision import at_least_float32
+
 __all__ = [
     "lengths_to_mask",
     "masked_max",
@@ -83,8 +85,10 @@ def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None
         )
 
 
-def require_sequence(name: str, x: Tensor) -> None:
+def require_sequence(name: str, x: Tensor, features: int | None = None) -> None:
     """Raise a ``ValueError`` naming ``name`` unless ``x`` is floating point of shape ``(batch, length, features)``.
+
+    With ``features`` it must have that many of them.
 
     Example::
 
@@ -92,9 +96,10 @@ def require_sequence(name: str, x: Tensor) -> None:
         Traceback (most recent call last):
         ValueError: x must be floating point of shape (batch, length, features), got torch.float32 of shape (2, 5)
     """
-    if x.ndim != 3 or not x.dtype.is_floating_point:
+    if x.ndim != 3 or not x.dtype.is_floating_point or (features is not None and x.shape[2] != features):
+        wanted = "features" if features is None else features
         raise ValueError(
-            f"{name} must be floating point of shape (batch, length, features), got {x.dtype} of shape {tuple(x.shape)}"
+            f"{name} must be floating point of shape (batch, length, {wanted}), got {x.dtype} of shape {tuple(x.shape)}"
         )
 
 
@@ -173,7 +178,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
     """
     if not scores.dtype.is_floating_point:
         raise ValueError(f"scores must be floating point, got {scores.dtype} of shape {tuple(scores.shape)}")
-    raised = scores.to(_at_least_float32(scores.dtype))
+    raised = scores.to(at_least_float32(scores.dtype))
     if mask is None:
         return raised.softmax(dim).to(scores.dtype)
     mask = _over(dim, mask, scores)
@@ -225,7 +230,7 @@ def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
         >>> masked_mean(torch.tensor([[[1.0], [2.0], [4.0]]]), torch.tensor([[True, False, True]]))
         tensor([[2.5000]])
     """
-    total = zero_padding(x, mask).sum(1, dtype=_at_least_float32(x.dtype))
+    total = zero_padding(x, mask).sum(1, dtype=at_least_float32(x.dtype))
     count = torch.full_like(total[:, :1], x.shape[1]) if mask is None else mask.sum(1, keepdim=True)
     return (total / count.clamp(min=1)).to(x.dtype)
 
@@ -258,10 +263,6 @@ def masked_max(x: Tensor, mask: Tensor | None) -> Tensor:
         return x.amax(1)
     largest = x.masked_fill(~mask[..., None], float("-inf")).amax(1)
     return largest.masked_fill(~mask.any(1, keepdim=True), 0)
-
-
-def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    return torch.promote_types(dtype, torch.float32)
 
 
 def _over(dim: int, mask: Tensor, scores: Tensor) -> Tensor:

@@ -1,30 +1,9 @@
-"""The papers' equations as pure functions, each written once; the modules hold parameters and call them.
+"""Alignment: the equations of Parikh et al. 2016."""
 
-Axes: b batch, n premise or query length, m hypothesis or key length, d features.
-
->>> import torch
->>> from nlilayers import functional
->>> functional.token_distances(2, 3)
-tensor([[ 0, -1, -2],
-        [ 1,  0, -1]])
-"""
-
-import torch
 from einops import einsum
 from torch import Tensor
 
 from nlilayers.masking import masked_softmax, pair_mask
-
-__all__ = [
-    "align",
-    "alignment_weights",
-    "distance_bias",
-    "distance_buckets",
-    "dot_scores",
-    "intra_alignment_weights",
-    "token_distances",
-    "weighted_sum",
-]
 
 
 def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
@@ -44,6 +23,8 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
 
     Example::
 
+        >>> import torch
+        >>> from nlilayers.functional import dot_scores
         >>> dot_scores(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[3.0, 4.0], [0.0, 1.0]]]))
         tensor([[[11.,  2.]]])
     """
@@ -65,6 +46,8 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
 
     Example::
 
+        >>> import torch
+        >>> from nlilayers.functional import weighted_sum
         >>> weighted_sum(torch.tensor([[[0.5, 0.5]]]), torch.tensor([[[1.0], [3.0]]]))
         tensor([[[2.]]])
     """
@@ -98,6 +81,8 @@ def alignment_weights(
 
     Example::
 
+        >>> import torch
+        >>> from nlilayers.functional import alignment_weights
         >>> beta_weights, alpha_weights = alignment_weights(torch.zeros(1, 2, 2))
         >>> beta_weights
         tensor([[[0.5000, 0.5000],
@@ -138,6 +123,8 @@ def align(
 
     Example::
 
+        >>> import torch
+        >>> from nlilayers.functional import align
         >>> a, b = torch.tensor([[[1.0], [3.0]]]), torch.tensor([[[5.0]]])
         >>> beta, alpha = align(torch.zeros(1, 2, 1), a, b)
         >>> beta.flatten(), alpha.flatten()
@@ -167,80 +154,13 @@ def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask
 
     Example::
 
+        >>> import torch
+        >>> from nlilayers.functional import intra_alignment_weights
         >>> nearest = torch.tensor([[0.0, -30.0], [-30.0, 0.0]])
         >>> intra_alignment_weights(torch.zeros(1, 2, 2), nearest).round(decimals=4)
         tensor([[[1., 0.],
                  [0., 1.]]])
     """
     biased = scores if log_bias is None else scores + log_bias
-    return masked_softmax(biased, pair_mask(mask, mask))
-
-
-def token_distances(query_length: int, key_length: int, device: torch.device | None = None) -> Tensor:
-    """The signed distances :math:`i - j` of query position i and key position j, both counted from 0.
-
-    Args:
-        query_length: n.
-        key_length: m.
-        device: where the result lies.
-
-    Shape:
-        → ``(n, m)``, int64.
-
-    Example::
-
-        >>> token_distances(2, 2)
-        tensor([[ 0, -1],
-                [ 1,  0]])
-    """
-    i = torch.arange(query_length, device=device)
-    j = torch.arange(key_length, device=device)
-    return i[:, None] - j
-
-
-def distance_buckets(distances: Tensor, max_distance: int) -> Tensor:
-    r"""The bucket that a signed distance falls in: Parikh et al. 2016, below Eq 7.
-
-    .. math::
-
-        \mathrm{bucket}(\delta) = \begin{cases}
-            \delta + D & |\delta| \le D \\
-            2D + 1 & \text{otherwise}
-        \end{cases}
-
-    with :math:`D` the largest distance that has a bucket of its own. "All distances greater than 10 words share the
-    same bias" is read as one bucket for both sides, which makes :math:`2D + 2` in all.
-
-    Args:
-        distances: :math:`\delta = i - j`.
-        max_distance: :math:`D`.
-
-    Shape:
-        any → the same, int64.
-
-    Example::
-
-        >>> distance_buckets(torch.tensor([-3, -2, 0, 2, 3]), max_distance=2)
-        tensor([5, 0, 2, 4, 5])
-    """
-    return torch.where(distances.abs() <= max_distance, distances + max_distance, 2 * max_distance + 1)
-
-
-def distance_bias(bias: Tensor, distances: Tensor) -> Tensor:
-    r"""The trainable bias :math:`d_{i-j}` of Parikh et al. 2016, Eq 7, and of Guo et al. 2019, Eq 19.
-
-    Args:
-        bias: a scalar for each bucket, :math:`2D + 2` of them; see :func:`distance_buckets`.
-        distances: :math:`i - j`.
-
-    Shape:
-        ``(2 D + 2,)``, ``(n, m)`` → ``(n, m)``.
-
-    Example::
-
-        >>> distance_bias(torch.tensor([0.1, 0.2, 0.3, 0.9]), torch.tensor([[0, -1, -2]]))
-        tensor([[0.2000, 0.1000, 0.9000]])
-    """
-    max_distance = bias.shape[0] // 2 - 1
-    # An embedding, not an index: its backward adds in a fixed order on every device.
-    return torch.nn.functional.embedding(distance_buckets(distances, max_distance), bias[:, None]).squeeze(-1)
+    # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
+    return masked_softmax(biased, pair_mask(mask, mask)).to(scores.dtype)

@@ -1,0 +1,125 @@
+"""Word vectors from character n-grams."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlilayers import functional
+
+
+class CharNgramEmbedding(nn.Module):
+    r"""A frozen random vector for every word that can be spelled: Guo et al. 2019, Eq 6.
+
+    https://doi.org/10.1609/aaai.v33i01.33016489
+
+    .. math:: x^{(c)} = \max_t\, x^{(c)}_t E_c
+
+    over the character n-grams :math:`t` of a word, feature by feature. The vectors :math:`E_c` are standard normal,
+    drawn from a seed, and never trained: they are a buffer, and the layer has no parameters. A word with a typo shares
+    most n-grams with the right one, and a word never seen before has a vector like any other.
+
+    A word stands between ``<`` and ``>``; one that is then no longer than an n-gram is a single n-gram. N-grams are of
+    characters, so that no letter is torn; the 32-bit FNV-1a hash of their UTF-8 bytes, modulo ``num_embeddings``,
+    chooses the vector. It is the same in every process and on every machine. (The paper gives neither boundaries, nor
+    short words, nor a hash.)
+
+    Args:
+        embedding_dim: features of a word.
+        ngram_size: characters of an n-gram.
+        num_embeddings: vectors that the n-grams share.
+        seed: what the vectors are drawn from.
+
+    Attributes:
+        weight: :math:`E_c`, a buffer, ``(num_embeddings + 1, embedding_dim)``; row 0 is that of padding, and 0.
+
+    Shape:
+        ids ``(..., k)``, 0 for padding → ``(..., embedding_dim)``; 0 for a word of padding alone.
+
+    Raises:
+        ValueError: if a size is below 1, or if ids are not integers of at least one dimension.
+        TypeError: if ``encode`` or ``table`` is given one string, not a sequence of them.
+
+    Example::
+
+        >>> from nlilayers import CharNgramEmbedding
+        >>> embedding = CharNgramEmbedding(30)
+        >>> ids = embedding.encode(["a", "sentence"])
+        >>> ids.shape, embedding(ids).shape
+        (torch.Size([2, 6]), torch.Size([2, 30]))
+        >>> embedding.table(["a", "vocabulary"]).shape
+        torch.Size([2, 30])
+    """
+
+    weight: Tensor
+
+    def __init__(
+        self,
+        embedding_dim: int,
+        *,
+        ngram_size: int = 5,
+        num_embeddings: int = 65536,
+        seed: int = 0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        sizes = {"embedding_dim": embedding_dim, "ngram_size": ngram_size, "num_embeddings": num_embeddings}
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+        self.embedding_dim, self.ngram_size, self.num_embeddings = embedding_dim, ngram_size, num_embeddings
+        self.seed = seed
+        self.register_buffer("weight", torch.empty(num_embeddings + 1, embedding_dim, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the vectors from the seed again: on the CPU and in float32, to be the same on every device."""
+        generator = torch.Generator().manual_seed(self.seed)
+        vectors = torch.randn(
+            self.num_embeddings, self.embedding_dim, generator=generator, device="cpu", dtype=torch.float32
+        )
+        self.weight[0] = 0
+        self.weight[1:] = vectors
+
+    def encode(self, words: Sequence[str]) -> Tensor:
+        """The ids of each word's n-grams, from 1 to ``num_embeddings``, and 0 after the last.
+
+        Args:
+            words: any strings; the empty one has the n-gram ``<>``.
+
+        Returns:
+            ``(len(words), k)``, int64, where the vectors are; k is the most n-grams that one of the words has.
+        """
+        if isinstance(words, str):
+            raise TypeError(f"words must be a sequence of strings, got the string {words!r}")
+        hashes, counts = functional.char_ngrams(words, self.ngram_size)
+        ids = np.zeros((len(words), counts.max(initial=0)), dtype=np.int64)
+        ids[np.arange(ids.shape[1]) < counts[:, None]] = 1 + hashes.astype(np.int64) % self.num_embeddings
+        return torch.from_numpy(ids).to(self.weight.device)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """The vector of each word."""
+        if ids.ndim < 1 or ids.dtype not in (torch.int64, torch.int32):
+            raise ValueError(f"ids must be integers of shape (..., k), got {ids.dtype} of shape {tuple(ids.shape)}")
+        return functional.char_ngram_embedding(ids, self.weight)
+
+    def table(self, words: Sequence[str]) -> Tensor:
+        """The vectors of a whole vocabulary, computed once: looking them up is far cheaper than n-grams are.
+
+        Args:
+            words: any strings.
+
+        Returns:
+            ``(len(words), embedding_dim)``.
+        """
+        # A few thousand words at a time: all their n-grams' vectors are in memory at once.
+        return torch.cat([self(ids) for ids in torch.split(self.encode(words), 4096)])
+
+    def extra_repr(self) -> str:
+        """The sizes, for ``repr``."""
+        return (
+            f"embedding_dim={self.embedding_dim}, ngram_size={self.ngram_size}, "
+            f"num_embeddings={self.num_embeddings}, seed={self.seed}"
+        )

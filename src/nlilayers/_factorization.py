@@ -1,0 +1,171 @@
+"""Factorization machines on dense vectors."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from nlilayers import functional
+
+
+class FactorizationMachine(nn.Module):
+    r"""A scalar from all features of a vector and all their pairs: Tay et al. 2018, Eqs 6 to 8, after Rendle 2010.
+
+    https://arxiv.org/abs/1801.00102
+
+    .. math::
+
+        F_\mathrm{fm}(x) = w_0 + \sum_{i=1}^{n} w_i x_i
+                         + \sum_{i=1}^{n} \sum_{j=i+1}^{n} \langle v_i, v_j \rangle\, x_i x_j
+
+    The weight of each pair of features is factorized, so that :math:`n k` numbers stand for all of them. Computed in
+    at least float32, under autocast too, and returned in the dtype of x.
+
+    Args:
+        in_features: :math:`n`.
+        num_factors: :math:`k`.
+
+    Attributes:
+        bias: :math:`w_0`, ``()``.
+        weight: :math:`w`, ``(in_features,)``.
+        factors: :math:`V`, ``(in_features, num_factors)``.
+
+    Shape:
+        ``(..., in_features)`` → ``(...)``.
+
+    Raises:
+        ValueError: if a size is below 1, or x is not floating point of shape ``(..., in_features)``.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers import FactorizationMachine
+        >>> FactorizationMachine(8, num_factors=5)(torch.randn(2, 7, 8)).shape
+        torch.Size([2, 7])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_factors: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        for name, size in (("in_features", in_features), ("num_factors", num_factors)):
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+        self.in_features, self.num_factors = in_features, num_factors
+        self.bias = nn.Parameter(torch.empty((), device=device, dtype=dtype))
+        self.weight = nn.Parameter(torch.empty(in_features, device=device, dtype=dtype))
+        self.factors = nn.Parameter(torch.empty(in_features, num_factors, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        r"""Draw normal weights and factors; the bias starts at 0.
+
+        Independent features of variance 1 give an output of variance 1, one half of it from the features and the
+        other from their pairs: :math:`n \sigma_w^2 = \tfrac12` and :math:`\tfrac{n^2}{2} k \sigma_v^4 = \tfrac12`.
+        """
+        nn.init.zeros_(self.bias)
+        nn.init.normal_(self.weight, std=math.sqrt(0.5 / self.in_features))
+        nn.init.normal_(self.factors, std=(self.in_features**2 * self.num_factors) ** -0.25)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The scalar of each vector."""
+        _require_features("x", x, self.in_features)
+        return functional.factorization_machine(x, self.bias, self.weight, self.factors)
+
+    def extra_repr(self) -> str:
+        """The sizes, for ``repr``."""
+        return f"in_features={self.in_features}, num_factors={self.num_factors}"
+
+
+class AlignmentFactorization(nn.Module):
+    r"""Three scalars that compare a word with what was aligned to it: Tay et al. 2018, Eqs 9 to 14.
+
+    https://arxiv.org/abs/1801.00102
+
+    .. math::
+
+        y_c = F_\mathrm{fm}([x; a]) \qquad y_s = F_\mathrm{fm}(x - a) \qquad y_m = F_\mathrm{fm}(x \odot a)
+
+    with the word :math:`x`, the aligned vector :math:`a` and a :class:`FactorizationMachine` of its own for each. One
+    such layer serves both sentences; the paper has a second for what was aligned within a sentence. Computed in at
+    least float32, under autocast too, and returned in the dtype of x. There is no mask: what enters at padding
+    matters nowhere else, and what leaves there is for the caller to set to 0.
+
+    Args:
+        embed_dim: :math:`d`, the features of a word.
+        num_factors: :math:`k`, in each machine.
+
+    Attributes:
+        concat: the machine on :math:`[x; a]`.
+        subtract: the machine on :math:`x - a`.
+        multiply: the machine on :math:`x \odot a`.
+
+    Shape:
+        x ``(..., d)``, aligned ``(..., d)`` → ``(..., 3)`` in the order concat, subtract, multiply.
+
+    Raises:
+        ValueError: if a size is below 1, if x or aligned is not floating point of shape ``(..., embed_dim)``, or if
+            their shapes differ.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers import AlignmentFactorization, DecomposableAlign
+        >>> premise, hypothesis = torch.randn(2, 7, 8), torch.randn(2, 5, 8)
+        >>> beta, alpha = DecomposableAlign()(premise, hypothesis)
+        >>> compare = AlignmentFactorization(8, num_factors=5)
+        >>> compare(premise, beta).shape, compare(hypothesis, alpha).shape
+        (torch.Size([2, 7, 3]), torch.Size([2, 5, 3]))
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_factors: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if embed_dim < 1:
+            raise ValueError(f"embed_dim must be at least 1, got {embed_dim}")
+        self.embed_dim, self.num_factors = embed_dim, num_factors
+        self.concat = FactorizationMachine(2 * embed_dim, num_factors, device=device, dtype=dtype)
+        self.subtract = FactorizationMachine(embed_dim, num_factors, device=device, dtype=dtype)
+        self.multiply = FactorizationMachine(embed_dim, num_factors, device=device, dtype=dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the three machines anew."""
+        for machine in (self.concat, self.subtract, self.multiply):
+            machine.reset_parameters()
+
+    def forward(self, x: Tensor, aligned: Tensor) -> Tensor:
+        """The three scalars of each word.
+
+        Args:
+            x: the words.
+            aligned: what was aligned to each of them.
+        """
+        _require_features("x", x, self.embed_dim)
+        _require_features("aligned", aligned, self.embed_dim)
+        if x.shape != aligned.shape:
+            raise ValueError(f"x and aligned must have the same shape, got {tuple(x.shape)} and {tuple(aligned.shape)}")
+        machines = ((m.bias, m.weight, m.factors) for m in (self.concat, self.subtract, self.multiply))
+        return functional.alignment_factorization(x, aligned, *machines)
+
+    def extra_repr(self) -> str:
+        """The sizes, for ``repr``."""
+        return f"embed_dim={self.embed_dim}, num_factors={self.num_factors}"
+
+
+def _require_features(name: str, x: Tensor, features: int) -> None:
+    if x.ndim < 1 or x.shape[-1] != features or not x.dtype.is_floating_point:
+        raise ValueError(
+            f"{name} must be floating point of shape (..., {features}), got {x.dtype} of shape {tuple(x.shape)}"
+        )

@@ -1,0 +1,64 @@
+"""Positions of words, added to them."""
+
+from torch import Tensor, nn
+
+from nlilayers import functional
+from nlilayers._precision import at_least_float32
+from nlilayers.masking import require_sequence
+
+
+class SinusoidalPositionalEncoding(nn.Module):
+    r"""Sines and cosines of each word's position, added to the word: Guo et al. 2019, Eqs 7 to 9.
+
+    https://doi.org/10.1609/aaai.v33i01.33016489
+
+    .. math::
+
+        y_i = x_i + P_i \qquad P_{i, 2k} = \sin(i / 10000^{2k/d}) \qquad P_{i, 2k+1} = \cos(i / 10000^{2k/d})
+
+    with the position :math:`i` and the features in pairs :math:`2k, 2k+1`. It has neither parameters nor buffers: the
+    encoding is computed for the length at hand, on the device of x, in at least float32, and added in the dtype of x.
+    There is no mask: padding gets its positions too, and matters nowhere else.
+
+    Args:
+        embed_dim: :math:`d`, the features of a word; even. (The paper's range for :math:`2k + 1` ends at :math:`d`,
+            one too far.)
+        start: :math:`i` of the first word. The paper counts from 1; others count from 0.
+
+    Shape:
+        x ``(b, n, d)`` → ``(b, n, d)``.
+
+    Raises:
+        ValueError: if ``embed_dim`` is odd or below 2, or x is not ``(batch, length, embed_dim)``.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers import SinusoidalPositionalEncoding
+        >>> SinusoidalPositionalEncoding(4, start=0)(torch.zeros(1, 2, 4))
+        tensor([[[0.0000, 1.0000, 0.0000, 1.0000],
+                 [0.8415, 0.5403, 0.0100, 0.9999]]])
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        *,
+        start: int = 1,
+    ) -> None:
+        super().__init__()
+        if embed_dim < 2 or embed_dim % 2:
+            raise ValueError(f"embed_dim must be even and at least 2, got {embed_dim}")
+        self.embed_dim, self.start = embed_dim, start
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The words at their positions."""
+        require_sequence("x", x, self.embed_dim)
+        encoding = functional.sinusoidal_encoding(
+            x.shape[1], self.embed_dim, self.start, device=x.device, dtype=at_least_float32(x.dtype)
+        )
+        return x + encoding.to(x.dtype)
+
+    def extra_repr(self) -> str:
+        """The sizes, for ``repr``."""
+        return f"embed_dim={self.embed_dim}, start={self.start}"

@@ -1,0 +1,62 @@
+"""The papers' equations as pure functions, each written once; the modules hold parameters and call them.
+
+Axes: b batch, n premise or query length, m hypothesis or key length, d features, h heads.
+
+>>> import torch
+>>> from nlilayers import functional
+>>> functional.token_distances(2, 3)
+tensor([[ 0, -1, -2],
+        [ 1,  0, -1]])
+"""
+
+from nlilayers.functional._align import align as align
+from nlilayers.functional._align import alignment_weights as alignment_weights
+from nlilayers.functional._align import dot_scores as dot_scores
+from nlilayers.functional._align import intra_alignment_weights as intra_alignment_weights
+from nlilayers.functional._align import weighted_sum as weighted_sum
+from nlilayers.functional._attention import attend as attend
+from nlilayers.functional._attention import attention_scores as attention_scores
+from nlilayers.functional._attention import self_attention_weights as self_attention_weights
+from nlilayers.functional._char_ngram import char_ngram_embedding as char_ngram_embedding
+from nlilayers.functional._char_ngram import char_ngrams as char_ngrams
+from nlilayers.functional._char_ngram import code_points as code_points
+from nlilayers.functional._char_ngram import fnv1a as fnv1a
+from nlilayers.functional._conv import gated_cell as gated_cell
+from nlilayers.functional._conv import same_convolution as same_convolution
+from nlilayers.functional._factorization import alignment_factorization as alignment_factorization
+from nlilayers.functional._factorization import factorization_machine as factorization_machine
+from nlilayers.functional._highway import highway as highway
+from nlilayers.functional._position import sinusoidal_encoding as sinusoidal_encoding
+from nlilayers.functional._priors import distance_bias as distance_bias
+from nlilayers.functional._priors import distance_buckets as distance_buckets
+from nlilayers.functional._priors import gaussian_bias as gaussian_bias
+from nlilayers.functional._priors import linear_bias as linear_bias
+from nlilayers.functional._priors import token_distances as token_distances
+from nlilayers.functional._priors import zipf_bias as zipf_bias
+
+__all__ = [
+    "align",
+    "alignment_factorization",
+    "alignment_weights",
+    "attend",
+    "attention_scores",
+    "char_ngram_embedding",
+    "char_ngrams",
+    "code_points",
+    "distance_bias",
+    "distance_buckets",
+    "dot_scores",
+    "factorization_machine",
+    "fnv1a",
+    "gated_cell",
+    "gaussian_bias",
+    "highway",
+    "intra_alignment_weights",
+    "linear_bias",
+    "same_convolution",
+    "self_attention_weights",
+    "sinusoidal_encoding",
+    "token_distances",
+    "weighted_sum",
+    "zipf_bias",
+]

@@ -1,0 +1,101 @@
+"""Self-attention with a distance prior: the equations of Guo et al. 2019."""
+
+from einops import einsum
+from torch import Tensor
+
+from nlilayers.functional._priors import token_distances
+from nlilayers.masking import masked_softmax, pair_mask
+
+
+def attention_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
+    r"""Scaled dot products of every query and key in each head: inside the softmax of Guo et al. 2019, Eq 1.
+
+    .. math:: s_{ij} = \tau\, q_i^\top k_j
+
+    The paper prints :math:`\tau = 1`; the Transformer it builds on has :math:`\tau = 1/\sqrt{d/h}`.
+
+    Args:
+        queries: :math:`q`.
+        keys: :math:`k`.
+        scale: :math:`\tau`.
+
+    Shape:
+        ``(b, h, n, d)``, ``(b, h, m, d)`` → ``(b, h, n, m)``.
+
+    Raises:
+        RuntimeError: if the axes do not match.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import attention_scores
+        >>> attention_scores(torch.tensor([[[[1.0, 2.0]]]]), torch.tensor([[[[3.0, 4.0], [0.0, 1.0]]]]), scale=0.5)
+        tensor([[[[5.5000, 1.0000]]]])
+    """
+    # The queries are scaled, not the scores: there are fewer of them, and a half does not overflow on the way.
+    return einsum(queries * scale, keys, "b h n d, b h m d -> b h n m")
+
+
+def self_attention_weights(
+    scores: Tensor, log_bias: Tensor | None = None, mask: Tensor | None = None, window: int | None = None
+) -> Tensor:
+    r"""Self-attention with a prior over the distance: Guo et al. 2019, Eqs 1 to 4 and 18 to 20.
+
+    .. math:: A_{ij} = \frac{\exp(s_{ij} + \beta(i - j))}{\sum_k \exp(s_{ik} + \beta(i - k))}
+
+    over the real tokens, and over those within the window alone if there is one. The prior's factor on a weight is the
+    bias :math:`\beta` inside the softmax, up to a constant of the row. Adding a constant to a row of scores changes
+    nothing; a bias on the keys, which does just that, is therefore dead.
+
+    Args:
+        scores: :math:`s`.
+        log_bias: :math:`\beta(i - j)`; ``None`` means 0, which is Eq 1.
+        mask: real tokens; ``None`` means all.
+        window: the largest :math:`|i - j|` that is attended to; ``None`` means any.
+
+    Shape:
+        ``(b, h, n, n)``, ``(n, n)``, ``(b, n)`` → ``(b, h, n, n)``; rows of padding are 0.
+
+    Raises:
+        ValueError: if the mask has another dtype or shape.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import self_attention_weights
+        >>> self_attention_weights(torch.zeros(1, 1, 3, 3), window=1)
+        tensor([[[[0.5000, 0.5000, 0.0000],
+                  [0.3333, 0.3333, 0.3333],
+                  [0.0000, 0.5000, 0.5000]]]])
+    """
+    pairs = pair_mask(mask, mask)
+    attended = None if pairs is None else pairs[:, None]
+    if window is not None:
+        near = (token_distances(scores.shape[2], scores.shape[3], scores.device).abs() <= window)[None, None]
+        attended = near if attended is None else attended & near
+    biased = scores if log_bias is None else scores + log_bias
+    # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
+    return masked_softmax(biased, attended).to(scores.dtype)
+
+
+def attend(weights: Tensor, values: Tensor) -> Tensor:
+    r"""The sums of Guo et al. 2019, Eqs 1 to 4, in each head: :math:`y_i = \sum_j A_{ij} v_j`.
+
+    Args:
+        weights: :math:`A`.
+        values: :math:`v`; padded positions hold finite numbers (0, say).
+
+    Shape:
+        ``(b, h, n, m)``, ``(b, h, m, d)`` → ``(b, h, n, d)``.
+
+    Raises:
+        RuntimeError: if the axes do not match.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import attend
+        >>> attend(torch.tensor([[[[0.5, 0.5]]]]), torch.tensor([[[[1.0], [3.0]]]]))
+        tensor([[[[2.]]]])
+    """
+    return einsum(weights, values, "b h n m, b h m d -> b h n d")

@@ -1,0 +1,43 @@
+"""Positions of words: Eqs 7 and 8 of Guo et al. 2019."""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def sinusoidal_encoding(
+    length: int,
+    embed_dim: int,
+    start: int = 1,
+    *,
+    device: torch.device | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    r"""Sines and cosines of each position: Guo et al. 2019, Eqs 7 and 8.
+
+    .. math::
+
+        P_{i, 2k} = \sin(i / 10000^{2k/d}) \qquad P_{i, 2k+1} = \cos(i / 10000^{2k/d})
+
+    Args:
+        length: positions.
+        embed_dim: :math:`d`, even.
+        start: :math:`i` of the first position.
+        device: where the result lies.
+        dtype: of the result and of the angles; in a half, those of far positions would be wrong.
+
+    Shape:
+        → ``(length, embed_dim)``.
+
+    Example::
+
+        >>> from nlilayers.functional import sinusoidal_encoding
+        >>> sinusoidal_encoding(2, 2)
+        tensor([[ 0.8415,  0.5403],
+                [ 0.9093, -0.4161]])
+    """
+    i = torch.arange(length, device=device).to(dtype) + start
+    exponents = torch.arange(0, embed_dim, 2, device=device).to(dtype) / embed_dim
+    angles = i[:, None] * torch.exp(-math.log(10000.0) * exponents)
+    return torch.stack((angles.sin(), angles.cos()), -1).flatten(1)

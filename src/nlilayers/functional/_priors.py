@@ -1,0 +1,152 @@
+"""Distance priors: additive log-biases of the distance between two tokens."""
+
+import torch
+from torch import Tensor
+
+from nlilayers._precision import at_least_float32
+
+
+def token_distances(query_length: int, key_length: int, device: torch.device | None = None) -> Tensor:
+    """The signed distances :math:`i - j` of query position i and key position j, both counted from 0.
+
+    Args:
+        query_length: n.
+        key_length: m.
+        device: where the result lies.
+
+    Shape:
+        → ``(n, m)``, int64.
+
+    Example::
+
+        >>> from nlilayers.functional import token_distances
+        >>> token_distances(2, 2)
+        tensor([[ 0, -1],
+                [ 1,  0]])
+    """
+    i = torch.arange(query_length, device=device)
+    j = torch.arange(key_length, device=device)
+    return i[:, None] - j
+
+
+def distance_buckets(distances: Tensor, max_distance: int) -> Tensor:
+    r"""The bucket that a signed distance falls in: Parikh et al. 2016, below Eq 7.
+
+    .. math::
+
+        \mathrm{bucket}(\delta) = \begin{cases}
+            \delta + D & |\delta| \le D \\
+            2D + 1 & \text{otherwise}
+        \end{cases}
+
+    with :math:`D` the largest distance that has a bucket of its own. "All distances greater than 10 words share the
+    same bias" is read as one bucket for both sides, which makes :math:`2D + 2` in all.
+
+    Args:
+        distances: :math:`\delta = i - j`.
+        max_distance: :math:`D`.
+
+    Shape:
+        any → the same, int64.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import distance_buckets
+        >>> distance_buckets(torch.tensor([-3, -2, 0, 2, 3]), max_distance=2)
+        tensor([5, 0, 2, 4, 5])
+    """
+    return torch.where(distances.abs() <= max_distance, distances + max_distance, 2 * max_distance + 1)
+
+
+def distance_bias(bias: Tensor, distances: Tensor) -> Tensor:
+    r"""The trainable bias :math:`d_{i-j}` of Parikh et al. 2016, Eq 7, and of Guo et al. 2019, Eq 19.
+
+    Args:
+        bias: a scalar for each bucket, :math:`2D + 2` of them; see :func:`distance_buckets`.
+        distances: :math:`i - j`.
+
+    Shape:
+        ``(2 D + 2,)``, ``(n, m)`` → ``(n, m)``.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import distance_bias
+        >>> distance_bias(torch.tensor([0.1, 0.2, 0.3, 0.9]), torch.tensor([[0, -1, -2]]))
+        tensor([[0.2000, 0.1000, 0.9000]])
+    """
+    max_distance = bias.shape[0] // 2 - 1
+    # An embedding, not an index: its backward adds in a fixed order on every device.
+    return torch.nn.functional.embedding(distance_buckets(distances, max_distance), bias[:, None]).squeeze(-1)
+
+
+def gaussian_bias(w: Tensor, b: Tensor, distances: Tensor) -> Tensor:
+    r"""The Gaussian prior with a punished centre: Guo et al. 2019, Eq 4; with :math:`b = 0`, Eq 3.
+
+    .. math:: \beta(\delta) = -\left| w \delta^2 + b \right|
+
+    A normal prior of variance :math:`\sigma^2` has :math:`w = 1 / (2 \sigma^2)`. The paper's Eq 2 prints both
+    :math:`e^{-\pi \delta^2}` (:math:`w = \pi`) and :math:`e^{-\delta^2}` (:math:`w = 1`). Computed and returned in at
+    least float32: a half holds no square of a distance above 255.
+
+    Args:
+        w: :math:`w > 0`, a scalar.
+        b: :math:`b \le 0`, a scalar.
+        distances: :math:`\delta = i - j`.
+
+    Shape:
+        ``()``, ``()``, ``(n, m)`` → ``(n, m)``.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import gaussian_bias
+        >>> gaussian_bias(torch.tensor(0.5), torch.tensor(-1.0), torch.tensor([-2, -1, 0, 1, 2]))
+        tensor([-1.0000, -0.5000, -1.0000, -0.5000, -1.0000])
+    """
+    dtype = at_least_float32(w.dtype)
+    return -(w.to(dtype) * distances.square() + b.to(dtype)).abs()
+
+
+def zipf_bias(distances: Tensor) -> Tensor:
+    r"""The Zipf prior: Guo et al. 2019, Eq 18, whose factor :math:`1 / (|\delta| + 1)` is a bias inside the softmax.
+
+    .. math:: \beta(\delta) = -\ln(|\delta| + 1)
+
+    Args:
+        distances: :math:`\delta = i - j`; integers give the default floating dtype, others their own.
+
+    Shape:
+        any → the same.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import zipf_bias
+        >>> zipf_bias(torch.tensor([-3, 0, 1])).exp()
+        tensor([0.2500, 1.0000, 0.5000])
+    """
+    return -torch.log1p(distances.abs())
+
+
+def linear_bias(w: Tensor, distances: Tensor) -> Tensor:
+    r"""A linear decay with distance: Guo et al. 2019, Eq 20. Computed and returned in at least float32.
+
+    .. math:: \beta(\delta) = w_l |\delta|
+
+    Args:
+        w: :math:`w_l < 0`, a scalar.
+        distances: :math:`\delta = i - j`.
+
+    Shape:
+        ``()``, ``(n, m)`` → ``(n, m)``.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import linear_bias
+        >>> linear_bias(torch.tensor(-0.5), torch.tensor([-2, 0, 1]))
+        tensor([-1.0000, -0.0000, -0.5000])
+    """
+    return w.to(at_least_float32(w.dtype)) * distances.abs()

@@ -1,0 +1,303 @@
+"""Factorization machines: Tay et al. 2018, Eqs 6 to 14, and the laws of PAPERS that follow from them."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+import laws
+import oracles
+import strategies
+from nlilayers import AlignmentFactorization, FactorizationMachine, functional
+from strategies import normal
+
+WIDTHS = st.integers(1, 7)
+FACTORS = st.integers(1, 5)
+ZERO = torch.zeros((), dtype=torch.float64)
+
+
+def machine(n: int, k: int = 3, seed: int = 0) -> FactorizationMachine:
+    return laws.randomised(FactorizationMachine(n, k), seed)
+
+
+def alignment(d: int, k: int = 3, seed: int = 0) -> AlignmentFactorization:
+    return laws.randomised(AlignmentFactorization(d, k), seed)
+
+
+def pairs(x: Tensor, factors: Tensor) -> Tensor:
+    """P of Eq 7 alone."""
+    return functional.factorization_machine(x, ZERO, torch.zeros(factors.shape[0], dtype=factors.dtype), factors)
+
+
+def lists(fm: FactorizationMachine) -> tuple:
+    return fm.bias.item(), fm.weight.tolist(), fm.factors.tolist()
+
+
+@given(n=WIDTHS, k=FACTORS, seed=strategies.seeds, scale=strategies.scales)
+def test_eqs_6_to_8_equal_the_loop(device: str, n: int, k: int, seed: int, scale: float) -> None:
+    fm, x = machine(n, k, seed % 1000), normal(seed, 2, 3, n, scale=scale)
+    ours = copy.deepcopy(fm).to(device)(x.to(device)).cpu()
+    expected = [[oracles.factorization_machine(word, *lists(fm)) for word in words] for words in x.tolist()]
+    assert_close(ours, torch.tensor(expected, dtype=torch.float64), atol=1e-10, rtol=1e-9)
+
+
+@given(d=WIDTHS, k=FACTORS, seed=strategies.seeds, scale=strategies.scales)
+def test_eqs_9_to_14_equal_the_loop(device: str, d: int, k: int, seed: int, scale: float) -> None:
+    layer = alignment(d, k, seed % 1000)
+    x, aligned = (normal(seed + s, 2, 3, d, scale=scale) for s in (0, 1))
+    ours = copy.deepcopy(layer).to(device)(x.to(device), aligned.to(device)).cpu()
+    machines = [lists(m) for m in (layer.concat, layer.subtract, layer.multiply)]
+    expected = [
+        [oracles.alignment_factorization(*pair, *machines) for pair in zip(*sentence, strict=True)]
+        for sentence in zip(x.tolist(), aligned.tolist(), strict=True)
+    ]
+    assert_close(ours, torch.tensor(expected, dtype=torch.float64), atol=1e-10, rtol=1e-9)
+
+
+def test_the_factored_form_equals_the_double_loop_at_600_features() -> None:
+    x, factors = normal(0, 600), normal(1, 600, 50)
+    expected = oracles.factorization_machine(x.tolist(), 0.0, [0.0] * 600, factors.tolist())
+    assert pairs(x, factors).item() == pytest.approx(expected, rel=1e-9)
+
+
+@given(n=WIDTHS, k=FACTORS, seed=strategies.seeds)
+def test_rotating_the_factors_changes_nothing(n: int, k: int, seed: int) -> None:
+    x, factors, rotation = normal(seed, 4, n), normal(seed + 1, n, k), torch.linalg.qr(normal(seed + 2, k, k)).Q
+    assert_close(pairs(x, factors @ rotation), pairs(x, factors), atol=1e-10, rtol=1e-10)
+
+
+@given(n=WIDTHS, k=FACTORS, seed=strategies.seeds, t=st.floats(-3, 3))
+def test_pairs_are_even_and_quadratic(n: int, k: int, seed: int, t: float) -> None:
+    x, factors = normal(seed, 4, n), normal(seed + 1, n, k)
+    assert_close(pairs(-x, factors), pairs(x, factors), atol=1e-12, rtol=1e-12)
+    assert_close(pairs(t * x, factors), t**2 * pairs(x, factors), atol=1e-10, rtol=1e-10)
+
+
+@given(n=WIDTHS, k=FACTORS, seed=strategies.seeds)
+def test_a_feature_alone_has_no_pair(n: int, k: int, seed: int) -> None:
+    factors = normal(seed, n, k)
+    assert_close(pairs(torch.eye(n).double() * 3, factors), torch.zeros(n).double(), atol=1e-12, rtol=0)
+    assert torch.all(pairs(torch.zeros(4, n, dtype=torch.float64), factors) == 0)
+
+
+@given(n=WIDTHS, k=FACTORS, seed=strategies.seeds)
+def test_pairs_are_half_the_off_diagonal_quadratic_form(n: int, k: int, seed: int) -> None:
+    x, factors = normal(seed, n), normal(seed + 1, n, k)
+    gram = factors @ factors.T
+    expected = x @ (gram - gram.diagonal().diag()) @ x / 2
+    assert_close(pairs(x, factors), expected, atol=1e-10, rtol=1e-10)
+
+
+@given(n=WIDTHS, k=FACTORS, seed=strategies.seeds)
+def test_gradients_are_the_closed_forms(n: int, k: int, seed: int) -> None:
+    """V (V^T x) - x |v_i|^2 for x, with Euler's x . grad = 2 P; x_i (sum_l v_lf x_l - v_if x_i) for the factors."""
+    x, factors = normal(seed, n).requires_grad_(), normal(seed + 1, n, k).requires_grad_()
+    p = pairs(x, factors)
+    by_x, by_factors = torch.autograd.grad(p, (x, factors))
+    assert_close(by_x, factors @ (factors.T @ x) - x * factors.square().sum(1), atol=1e-10, rtol=1e-10)
+    assert_close(by_factors, x[:, None] * (factors.T @ x - factors * x[:, None]), atol=1e-10, rtol=1e-10)
+    assert_close(x @ by_x, 2 * p, atol=1e-10, rtol=1e-10)
+
+
+@given(n=WIDTHS, k=FACTORS, seed=strategies.seeds)
+def test_the_hessian_is_the_factorized_weight_of_each_pair(n: int, k: int, seed: int) -> None:
+    x, factors = normal(seed, n), normal(seed + 1, n, k)
+    hessian = torch.autograd.functional.hessian(lambda x: pairs(x, factors), x)
+    gram = factors @ factors.T
+    assert_close(hessian, gram - gram.diagonal().diag(), atol=1e-10, rtol=1e-10)
+
+
+@given(n=WIDTHS, seed=strategies.seeds)
+def test_one_factor_of_ones_sums_all_products(n: int, seed: int) -> None:
+    x = normal(seed, n)
+    expected = sum((x[i] * x[j] for i in range(n) for j in range(i + 1, n)), ZERO)
+    assert_close(pairs(x, torch.ones(n, 1).double()), expected, atol=1e-12, rtol=1e-12)
+
+
+@given(n=WIDTHS, k=FACTORS, seed=strategies.seeds)
+def test_negating_the_features_is_negating_the_weights(n: int, k: int, seed: int) -> None:
+    fm, x = machine(n, k, seed % 1000), normal(seed, 4, n)
+    negated = functional.factorization_machine(x, fm.bias, -fm.weight, fm.factors)
+    assert_close(fm(-x), negated, atol=1e-12, rtol=1e-12)
+
+
+@given(n=WIDTHS, k=FACTORS, seed=strategies.seeds)
+def test_permuting_the_features_with_their_rows_changes_nothing(n: int, k: int, seed: int) -> None:
+    fm, x, order = machine(n, k, seed % 1000), normal(seed, 4, n), torch.arange(n).flip(0)
+    permuted = functional.factorization_machine(x[:, order], fm.bias, fm.weight[order], fm.factors[order])
+    assert_close(permuted, fm(x), atol=1e-12, rtol=1e-12)
+
+
+@given(n=WIDTHS, seed=strategies.seeds)
+def test_without_factors_it_is_a_linear_regression(n: int, seed: int) -> None:
+    fm, x = machine(n, seed=seed % 1000), normal(seed, 4, n)
+    nn.init.zeros_(fm.factors)
+    assert_close(fm(x), nn.functional.linear(x, fm.weight[None], fm.bias[None])[:, 0], atol=1e-12, rtol=1e-12)
+
+
+@given(n=WIDTHS, seed=strategies.seeds)
+def test_as_many_factors_as_features_represent_any_weights_of_pairs(n: int, seed: int) -> None:
+    """A symmetric matrix with a large enough diagonal has a root, and the diagonal does not matter."""
+    wanted = normal(seed, n, n)
+    wanted = wanted + wanted.T
+    root = torch.linalg.cholesky(wanted + (1 + wanted.abs().sum()) * torch.eye(n).double())
+    x = normal(seed + 1, n)
+    expected = sum((wanted[i, j] * x[i] * x[j] for i in range(n) for j in range(i + 1, n)), ZERO)
+    assert_close(pairs(x, root), expected, atol=1e-9, rtol=1e-9)
+
+
+@given(d=WIDTHS, seed=strategies.seeds)
+def test_a_word_aligned_with_itself_differs_by_the_bias_alone(d: int, seed: int) -> None:
+    layer, x = alignment(d, seed=seed % 1000), normal(seed, 2, 3, d)
+    y = layer(x, x)
+    assert torch.all(y[..., 1] == layer.subtract.bias)
+    assert_close(y[..., 2], layer.multiply(x.square()), atol=1e-12, rtol=1e-12)
+
+
+@given(d=WIDTHS, seed=strategies.seeds)
+def test_the_three_features_are_those_of_three_machines(d: int, seed: int) -> None:
+    layer, (x, aligned) = alignment(d, seed=seed % 1000), (normal(seed + s, 2, 3, d) for s in (0, 1))
+    y_c, y_s, y_m = layer(x, aligned).unbind(-1)
+    assert_close(y_c, layer.concat(torch.cat((x, aligned), -1)), atol=1e-10, rtol=1e-10)
+    assert_close(y_s, layer.subtract(x - aligned), atol=1e-10, rtol=1e-10)
+    assert_close(y_m, layer.multiply(x * aligned), atol=1e-10, rtol=1e-10)
+
+
+def test_features_are_of_each_word_alone() -> None:
+    layer, (x, aligned) = alignment(5), (normal(s, 2, 7, 5) for s in (0, 1))
+    order = torch.tensor([3, 1, 6, 0, 2, 5, 4])
+    y = layer(x, aligned)
+    assert_close(layer(x[:, order], aligned[:, order]), y[:, order], atol=1e-12, rtol=1e-12)
+    assert_close(layer(x[0, 2], aligned[0, 2]), y[0, 2], atol=1e-12, rtol=1e-12)
+    poisoned = x.clone()
+    poisoned[:, 3] = float("nan")
+    assert torch.equal(layer(poisoned, aligned)[:, :3], y[:, :3])
+
+
+@given(d=st.integers(1, 4), k=st.integers(1, 3), seed=strategies.seeds)
+def test_gradcheck(d: int, k: int, seed: int) -> None:
+    layer, inputs = alignment(d, k, seed % 1000), [normal(seed + s, 2, d).requires_grad_() for s in (0, 1)]
+    names = [name for name, _ in layer.named_parameters()]
+
+    def call(x: Tensor, aligned: Tensor, *values: Tensor) -> Tensor:
+        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x, aligned))
+
+    parameters = [p.detach().clone().requires_grad_() for p in layer.parameters()]
+    assert torch.autograd.gradcheck(call, (*inputs, *parameters))
+    fm = machine(d, k, seed % 1000)
+    assert torch.autograd.gradcheck(
+        functional.factorization_machine, (inputs[0], *(p.detach().requires_grad_() for p in fm.parameters()))
+    )
+
+
+def test_module_equals_function() -> None:
+    fm, layer, (x, aligned) = machine(5), alignment(5), (normal(s, 2, 3, 5) for s in (0, 1))
+    assert torch.equal(fm(x), functional.factorization_machine(x, fm.bias, fm.weight, fm.factors))
+    machines = [(m.bias, m.weight, m.factors) for m in (layer.concat, layer.subtract, layer.multiply)]
+    assert torch.equal(layer(x, aligned), functional.alignment_factorization(x, aligned, *machines))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_inputs_are_raised(device: str, dtype: torch.dtype) -> None:
+    """In bfloat16 the two nearly equal terms would be off by far more than the output's last digit."""
+    fm = machine(300, 10).to(device, dtype)
+    nn.init.normal_(fm.factors, std=0.02)
+    x = (normal(0, 64, 300) * 16).clamp(-49, 49).to(device, dtype)
+    exact = copy.deepcopy(fm).double()(x.double())
+    ours = fm(x)
+    assert ours.dtype == dtype and ours.device.type == device
+    assert_close(ours.double(), exact, atol=1e-3, rtol=torch.finfo(dtype).eps)
+
+
+def test_squares_of_large_halves_do_not_overflow(device: str) -> None:
+    layer = AlignmentFactorization(5, 2, device=device, dtype=torch.float16)
+    x = torch.full((1, 5), 300.0, device=device, dtype=torch.float16)
+    for m in (layer.concat, layer.subtract, layer.multiply):
+        nn.init.constant_(m.factors, 1e-4)
+        nn.init.zeros_(m.weight)
+    exact = copy.deepcopy(layer).double()(x.double(), x.double())
+    assert_close(layer(x, x).double(), exact, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("lower", [torch.bfloat16, torch.float16])
+def test_autocast_does_not_lower_the_factorization(device: str, lower: torch.dtype) -> None:
+    fm, layer = machine(300, 10).float().to(device), alignment(300, 10).float().to(device)
+    x, aligned = (normal(s, 8, 300).float().to(device) for s in (0, 1))
+    with torch.autocast(device, dtype=lower):
+        ours = fm(x), layer(x, aligned)
+    assert torch.equal(ours[0], fm(x)) and torch.equal(ours[1], layer(x, aligned))
+    assert functional.factorization_machine(x.to(lower), fm.bias, fm.weight, fm.factors).dtype == lower
+
+
+def test_parameters_have_the_papers_names_and_sizes() -> None:
+    fm = FactorizationMachine(7, 3)
+    assert {k: tuple(p.shape) for k, p in fm.named_parameters()} == {"bias": (), "weight": (7,), "factors": (7, 3)}
+    h, k = 300, 150
+    count = sum(p.numel() for _ in range(2) for p in AlignmentFactorization(h, k, device="meta").parameters())
+    assert count == 6 + 8 * h * (1 + k)
+
+
+@pytest.mark.parametrize(("n", "k"), [(200, 5), (600, 150), (31, 1)])
+def test_initialisation_gives_features_and_pairs_half_the_variance_each(n: int, k: int) -> None:
+    """Over many machines: one has a variance of its own."""
+    x, features, of_pairs = torch.randn(500, n), [], []
+    for _ in range(40):
+        fm = FactorizationMachine(n, k)
+        features.append(x @ fm.weight)
+        of_pairs.append(fm(x) - features[-1])
+    assert 0.4 < torch.stack(features).var().item() < 0.6
+    assert 0.35 < torch.stack(of_pairs).var().item() < 0.65
+
+
+def test_reset_parameters_draws_anew() -> None:
+    layer = AlignmentFactorization(5, 3)
+    for parameter in layer.parameters():
+        nn.init.constant_(parameter, 3.0)
+    layer.reset_parameters()
+    for m in (layer.concat, layer.subtract, layer.multiply):
+        assert m.bias == 0 and m.weight.std() > 0 and m.factors.std() > 0
+
+
+@pytest.mark.parametrize("build", [lambda: FactorizationMachine(5, 3), lambda: AlignmentFactorization(5, 3)])
+def test_copies_agree(build) -> None:
+    layer, fresh, buffer = build(), build(), io.BytesIO()
+    inputs = (torch.randn(2, 5),) * (1 if isinstance(layer, FactorizationMachine) else 2)
+    torch.save(layer.state_dict(), buffer)
+    buffer.seek(0)
+    fresh.load_state_dict(torch.load(buffer, weights_only=True), strict=True)
+    for twin in (fresh, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert torch.equal(twin(*inputs), layer(*inputs))
+
+
+def test_device_and_dtype_are_the_constructors(device: str) -> None:
+    layer = AlignmentFactorization(5, 3, device=device, dtype=torch.float64)
+    assert {(p.dtype, p.device.type) for p in layer.parameters()} == {(torch.float64, device)}
+
+
+def test_repr_says_the_sizes() -> None:
+    assert repr(FactorizationMachine(5, 3)) == "FactorizationMachine(in_features=5, num_factors=3)"
+    assert AlignmentFactorization(5, 3).extra_repr() == "embed_dim=5, num_factors=3"
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="in_features must be at least 1, got 0"):
+        FactorizationMachine(0, 3)
+    with pytest.raises(ValueError, match="num_factors must be at least 1, got -1"):
+        AlignmentFactorization(5, -1)
+    with pytest.raises(ValueError, match="embed_dim must be at least 1, got 0"):
+        AlignmentFactorization(0, 3)
+    with pytest.raises(ValueError, match=r"x must be floating point of shape \(\.\.\., 5\), got .* of shape \(2, 4\)"):
+        FactorizationMachine(5, 3)(torch.ones(2, 4))
+    with pytest.raises(ValueError, match=r"x must be floating point of shape \(\.\.\., 5\), got torch.int64"):
+        FactorizationMachine(5, 3)(torch.ones(2, 5, dtype=torch.int64))
+    layer = AlignmentFactorization(5, 3)
+    with pytest.raises(ValueError, match=r"aligned must be floating point of shape \(\.\.\., 5\), got .* \(2, 4\)"):
+        layer(torch.ones(2, 5), torch.ones(2, 4))
+    with pytest.raises(ValueError, match=r"same shape, got \(2, 5\) and \(1, 5\)"):
+        layer(torch.ones(2, 5), torch.ones(1, 5))
