@@ -20,6 +20,7 @@ html_title = f"nlilayers {version}"
 nitpicky = False
 napoleon_custom_sections = ["Shape"]
 napoleon_google_docstring = True
+napoleon_use_ivar = True
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": False}
