@@ -1,4 +1,4 @@
-"""Test accuracy of several runs side by side, over all pairs, per class and per phenomenon.
+"""Test accuracy (dev, where there was no test) of several runs side by side: all pairs, each class, each phenomenon.
 
     python examples/compare.py runs/demo/vanilla runs/demo/intra
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nli_common.errors import InputError
-from nli_common.runs import Run, read_json
+from nli_common.runs import Run, held_metrics
 
 
 def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -> None:
@@ -26,14 +26,17 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
         runs: Folders that train wrote.
         group: Put runs that differ in their last part, behind a hyphen, into one column.
     """
+    if not runs:
+        raise InputError("expected the folder of at least one run")
+    names = [run.name if [other.name for other in runs].count(run.name) == 1 else str(run) for run in runs]
     columns: dict[str, list[dict[str, Any]]] = {}
-    for run in runs:
-        name = run.name.rpartition("-")[0] if group and "-" in run.name else run.name
-        metrics = read_json(Run(run).metrics)
-        columns.setdefault(name, []).append(metrics.get("test", metrics["dev"]))
+    for name, run in zip(names, runs, strict=True):
+        split, metrics = held_metrics(Run(run).metrics)
+        title = name.rpartition("-")[0] if group and "-" in name else name
+        columns.setdefault(title if split == "test" else f"{title} (dev)", []).append(metrics)
     rows = dict.fromkeys(key for column in columns.values() for key in accuracies(column[0]))
     table = Table(box=None, pad_edge=False)
-    table.add_column("test accuracy")
+    table.add_column("accuracy")
     for name, column in columns.items():
         table.add_column(name if len(column) == 1 else f"{name} ({len(column)} runs)", justify="right")
     for row in rows:

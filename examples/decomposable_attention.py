@@ -34,6 +34,12 @@ class DecomposableAttentionConfig:
     """Distances beyond it share one bias (intra-attention)."""
     num_classes: NumClasses = 3
 
+    def __post_init__(self) -> None:
+        """Refuse sizes that make no model."""
+        for name in ("hidden_size", "num_classes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
     @property
     def learning_rate(self) -> float:
         """The paper's, for Adagrad."""
@@ -65,7 +71,7 @@ class DecomposableAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot's uniform weights and biases of 0. (The paper gives no initialisation; torch's own learns slower.)"""
+        """Glorot's uniform weights and biases of 0: the paper gives no start, and torch's own learns slower on SNLI."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)

@@ -1,11 +1,18 @@
 """The command line as a user meets it: evaluate and predict from the folder alone, one clear line for bad input."""
 
+import ast
+import inspect
+import itertools
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from decomposable_attention import DecomposableAttentionConfig
+from nli_common.inputs import Data
+from nli_common.recipe import Recipe
 from runs import SCRIPT, run_script, write_corpora
 
 FAST = ["--epochs", "1", "--hidden-size", "8", "--optimizer", "adam", "--batch-size", "32"]
@@ -68,7 +75,7 @@ def one_line(done) -> str:
         (["--train", "none.tsv"], "--dev is needed beside --train"),
         (["--dev", "none.tsv"], "--train is needed beside --dev"),
         (["--train", "none.tsv", "--dev", "none.tsv"], "none.tsv: no such file"),
-        (["--lr", "-1"], "--lr must be positive, got -1.0"),
+        (["--lr", "-1"], "--lr must be positive and finite, got -1.0"),
         (["--vectors", "none.txt"], "none.txt: no such file"),
     ],
 )
@@ -106,8 +113,59 @@ def test_folders_that_hold_no_run(run: Path, tmp_path: Path) -> None:
 
 
 def test_every_option_has_its_help() -> None:
-    for command in ("train", "evaluate", "predict"):
-        text = run_script(command, "--help", script=SCRIPT).stdout
-        for line in text.splitlines():
-            assert "(no description)" not in line
-        assert "--output" in text or "--run" in text
+    text = " ".join(run_script("train", "--help").stdout.replace("│", " ").split())
+    for owner in (Data, Recipe, DecomposableAttentionConfig):
+        source = ast.parse(inspect.getsource(owner)).body[0]
+        for node, following in itertools.pairwise(source.body):  # type: ignore[attr-defined]
+            if isinstance(node, ast.AnnAssign) and node.target.id != "num_classes":  # type: ignore[union-attr]
+                assert f"--{node.target.id.replace('_', '-')}" in text  # type: ignore[union-attr]
+                assert " ".join(ast.literal_eval(following.value).split()) in text  # type: ignore[attr-defined]
+
+
+def test_damaged_folders_end_with_one_line(run: Path, tmp_path: Path) -> None:
+    options = ("--premise", "a dog", "--hypothesis", "a cat")
+    for name, content in (
+        ("config.json", b"{}"),
+        ("config.json", b"{"),
+        ("config.json", b'{"script": "decomposable_attention", "labels": ["a"], "model": {"nothing": 1}}'),
+        ("lexicon.safetensors", b"damaged"),
+        ("model.safetensors", b"damaged"),
+    ):
+        copy = tmp_path / "copy"
+        shutil.copytree(run, copy)
+        (copy / name).write_bytes(content)
+        assert name in one_line(run_script("predict", "--run", copy, *options))
+        shutil.rmtree(copy)
+
+
+def test_two_way_entailment_is_predicted_and_evaluated_by_its_own_labels(tmp_path: Path) -> None:
+    rows = "".join(f"{label}\tthe $\\foo$ {i}\tb\n" for i, label in enumerate(["entailment", "not_entailment"] * 4))
+    (tmp_path / "rte.tsv").write_text("gold_label\tsentence1\tsentence2\n" + rows)
+    files = [option for name in ("train", "dev", "test") for option in (f"--{name}", tmp_path / "rte.tsv")]
+    done = run_script("train", *files, *FAST, "--cache", tmp_path, "--output", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    done = run_script("predict", "--run", tmp_path / "run", "--premise", "a", "--hypothesis", "b")
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {"entailment", "not_entailment"}
+    (tmp_path / "rte_1.0_one.tsv").write_text("gold_label\tsentence1\tsentence2\nentailment\ta\tb\n")
+    done = run_script(
+        "evaluate", "--run", tmp_path / "run", "--test", tmp_path / "rte_1.0_one.tsv", "--cache", tmp_path
+    )
+    assert done.returncode == 0 and (tmp_path / "run" / "evaluation-rte_1.0_one.json").exists()
+
+
+def test_compare_keeps_runs_apart_unless_they_are_grouped(run: Path, tmp_path: Path) -> None:
+    for name, accuracy in (("a/run-0", 0.5), ("b/run-0", 0.7), ("c/run-1", 0.6)):
+        metrics = json.loads((run / "metrics.json").read_text())
+        metrics["test"]["accuracy"] = accuracy
+        if name.startswith("c"):
+            metrics["dev"] = metrics.pop("test")
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "metrics.json").write_text(json.dumps(metrics))
+    compare = SCRIPT.with_name("compare.py")
+    apart = run_script(*(tmp_path / name for name in ("a/run-0", "b/run-0", "c/run-1")), script=compare).stdout
+    assert "50.0" in apart and "70.0" in apart and "run-1 (dev)" in apart and "±" not in apart
+    assert "is this the folder of a run?" in one_line(run_script(tmp_path, script=compare))
+    assert "expected the folder of at least one run" in one_line(run_script(script=compare))
+    shutil.copytree(tmp_path / "b/run-0", tmp_path / "a/run-1")
+    grouped = run_script(tmp_path / "a/run-0", tmp_path / "a/run-1", "--group", script=compare).stdout
+    assert "60.0 ± 14.1" in grouped and "run (2 runs)" in grouped

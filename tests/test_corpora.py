@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nli_common.corpora import Pair, read_pairs
+from nli_common.corpora import Pair, read_pairs, scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.tokens import parse_leaves, split_text
@@ -194,11 +194,77 @@ def test_the_cache_holds_all_and_notices_changes(tmp_path: Path) -> None:
     assert open_corpus(path, cache).labels[int(open_corpus(path, cache).label[0])] == "neutral"
 
 
+def test_task_label_sets_and_the_labels_that_occur(tmp_path: Path) -> None:
+    corpus = open_corpus(write(tmp_path / "a.tsv", HEADER + "entailment\ta\tb\n"), tmp_path / "cache")
+    assert corpus.labels == ("entailment",)
+    assert scheme_of({"entailment"}, "a") == ("entailment", "neutral")
+    assert scheme_of({"entailment", "contradiction"}, "a") == ("entailment", "neutral", "contradiction")
+    assert scheme_of({"not_entailment"}, "a") == ("entailment", "not_entailment")
+
+
+def test_unlabelled_pairs_may_be_empty_and_blank_lines_are_skipped(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", HEADER + "-\t\tb\n\nneutral\ta\tb\n\n")
+    assert [pair.label for pair in read_pairs(path)] == ["-", "neutral"]
+    path = write(tmp_path / "b.tsv", "A cell.\tA wall.\tneutral\n\n")
+    assert len(list(read_pairs(path))) == 1
+
+
+def test_byte_order_marks_and_windows_line_ends(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "\ufeff" + HEADER.replace("\n", "\r\n") + "neutral\ta\tb c\r\n")
+    assert list(read_pairs(path)) == [Pair(["a"], ["b", "c"], "neutral")]
+
+
+def test_tokens_are_cut_at_spaces_alone(tmp_path: Path) -> None:
+    row = {
+        "gold_label": "neutral",
+        "sentence1": "1\u00a01/2  cups",
+        "sentence2": "a\u2028b",
+        "pos1": "CD NNS",
+        "pos2": "X",
+    }
+    (pair,) = read_pairs(write(tmp_path / "a.jsonl", json.dumps(row, ensure_ascii=False)))
+    assert pair.premise == ["1\u00a01/2", "cups"] and pair.hypothesis == ["a\u2028b"]
+
+
+def test_tags_for_all_pairs_or_for_none(tmp_path: Path) -> None:
+    bare = json.dumps({"gold_label": "neutral", "sentence1": "a", "sentence2": "b"}) + "\n"
+    with pytest.raises(InputError, match=r"a.jsonl: pair 2 differs from those before it: all have tags, or none has"):
+        open_corpus(write(tmp_path / "a.jsonl", snli_line() + bare), tmp_path / "cache")
+    half = json.dumps({"gold_label": "neutral", "sentence1": "a", "sentence2": "b", "pos1": "X"})
+    with pytest.raises(InputError, match=r"a.jsonl:1: no column pos2"):
+        open_corpus(write(tmp_path / "a.jsonl", half), tmp_path / "cache")
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    corpus = open_corpus(write(tmp_path / "a.jsonl", snli_line()), tmp_path / "file" / "cache")
+    assert len(corpus) == 1 and "the corpus is not kept for the next time" in capsys.readouterr().err
+
+
+def test_parse_leaves_restore_what_the_treebank_escapes() -> None:
+    assert parse_leaves(r"(NP (CD 1\u00a01\/2) (CC and\/or) (SYM \*))".replace("\\u00a0", "\u00a0"))[0] == [
+        "1\u00a01/2",
+        "and/or",
+        "*",
+    ]
+
+
 def test_parse_leaves_of_deep_trees() -> None:
     parse = "(ROOT (S (NP (NP (NNS Kids)) (PP (IN at) (NP (NN camp)))) (VP (VBP sing)) (. .)))"
     assert parse_leaves(parse) == (["Kids", "at", "camp", "sing", "."], ["NNS", "IN", "NN", "VBP", "."])
 
 
-def test_split_text_keeps_numbers_and_every_script() -> None:
-    assert split_text("3,000.50 Größen, 東京!") == ["3,000.50", "Größen", ",", "東京", "!"]
-    assert split_text("  ") == []
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("She isn't John's.", "She is n't John 's ."),
+        ("don’t", "do n't"),
+        ("the 1st of 1990s 3D, 4x4", "the 1st of 1990s 3D , 4x4"),
+        ("3,000.50 at 10:30 on 1/2", "3,000.50 at 10:30 on 1/2"),
+        ("the U.S. economy ...", "the U.S. economy ..."),
+        ("a well-known naïve Größe, 東京!", "a well-known naïve Größe , 東京 !"),
+        ("  ", ""),
+    ],
+)
+def test_split_text(text: str, tokens: str) -> None:
+    assert split_text(text) == tokens.split()

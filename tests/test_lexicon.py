@@ -61,6 +61,8 @@ def test_fasttext_header_and_trailing_spaces(tmp_path: Path) -> None:
         ("the 1 2 3\ndog 1 two 3\n", r"vectors.txt:2: 'dog' is followed by something that is no number"),
         ("", r"vectors.txt: is empty, expected word vectors"),
         ("dog\n", r"vectors.txt:1: expected a word and 1 numbers, got 0"),
+        ("dog nan 1\n", r"vectors.txt:1: the vector of 'dog' has a number that is not finite"),
+        ("dog 1e300 1\n", r"vectors.txt:1: the vector of 'dog' has a number that is not finite"),
     ],
 )
 def test_bad_text_files_name_the_line(tmp_path: Path, text: str, message: str) -> None:
@@ -90,6 +92,9 @@ def test_an_archive_of_two_files_is_refused(tmp_path: Path) -> None:
     [
         ({"words": np.array(["a"]), "vectors": np.ones((2, 3))}, r"expected words \(n,\) and floating-point vectors"),
         ({"words": np.array(["a"])}, r"no array named vectors"),
+        ({"words": np.array([["a"]]), "vectors": np.ones((1, 3))}, r"expected words \(n,\)"),
+        ({"words": np.array(["a"]), "vectors": np.ones((1, 0))}, r"expected words \(n,\)"),
+        ({"words": np.array(["a"]), "vectors": np.full((1, 3), np.nan)}, r"the vector of 'a' has a number that is not"),
         ({"words": np.array(["a"], dtype=object), "vectors": np.ones((1, 3))}, r"not an .npz file of plain arrays"),
     ],
 )
@@ -97,6 +102,17 @@ def test_bad_npz_files(tmp_path: Path, arrays: dict[str, np.ndarray], message: s
     np.savez(tmp_path / "bad.npz", **arrays)
     with pytest.raises(InputError, match=message):
         read_vectors(tmp_path / "bad.npz", {"a"})
+
+
+def test_a_single_array_is_no_npz(tmp_path: Path) -> None:
+    np.save(tmp_path / "array.npy", np.ones((2, 3)))
+    (tmp_path / "array.npy").rename(tmp_path / "array.npz")
+    with pytest.raises(InputError, match=r"array.npz: expected an .npz file of words and vectors, got a single array"):
+        read_vectors(tmp_path / "array.npz", {"a"})
+
+
+def test_a_byte_order_mark_hides_no_word(tmp_path: Path) -> None:
+    assert read_vectors(write_vectors(tmp_path, "txt", "\ufeff" + GLOVE), {"the", "\ud800"}).keys() == {"the"}
 
 
 def test_a_missing_vector_file(tmp_path: Path) -> None:
@@ -125,6 +141,7 @@ def test_new_words_come_behind_the_old_ones(tmp_path: Path) -> None:
     assert torch.equal(more.vectors[: len(lexicon)], lexicon.vectors)
     assert torch.equal(more.vectors[-2], lexicon.hashed[fnv1a("zebra") % NUM_HASHED])
     assert torch.equal(more.vectors[-1], more.vectors[more.index["the"]])
+    assert torch.equal(lexicon.extended(["ZEBRA"]).vectors[-1], more.vectors[-2])
     assert lexicon.extended(["the"]) is lexicon
 
 
@@ -168,7 +185,7 @@ def test_the_hash_is_the_same_in_every_process() -> None:
         "import torch; from nli_common.lexicon import Lexicon; "
         "print(Lexicon(['a'], torch.ones(1, 2)).extended(['Größe']).vectors[1].tolist())"
     )
-    hashed = Lexicon(["a"], torch.ones(1, 2)).hashed[fnv1a("Größe") % NUM_HASHED].tolist()
+    hashed = Lexicon(["a"], torch.ones(1, 2)).hashed[fnv1a("größe") % NUM_HASHED].tolist()
     for seed in ("0", "random"):
         environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path("examples").resolve())}
         printed = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)

@@ -225,3 +225,11 @@ def test_exports(layer: Layer, device: str) -> None:
 @every_layer
 def test_onnx_agrees(layer: Layer) -> None:
     laws.onnx_agrees(layer.on("cpu"), lambda size: layer.sizes(size, "cpu"))
+
+
+@every_layer
+def test_sentences_of_no_length_at_all(layer: Layer, device: str) -> None:
+    sentences = layer.sizes(3, device)
+    nothing = Sentences(tuple(x[:, :0] for x in sentences.tensors), tuple(mask[:, :0] for mask in sentences.masks))
+    outputs = laws.outputs(layer.on(device), nothing)
+    assert [y.shape[:2] for y in outputs] == [(3, 0)] * len(outputs)

@@ -19,7 +19,19 @@ from nli_common.recipe import Recipe
 from nli_common.runs import Run
 from runs import run_script, start_script, write_corpora
 
-RECIPE = ["--epochs", "4", "--hidden-size", "20", "--intra-attention", "--optimizer", "adam", "--lr", "1e-3"]
+RECIPE = [
+    "--epochs",
+    "4",
+    "--hidden-size",
+    "20",
+    "--intra-attention",
+    "--optimizer",
+    "adam",
+    "--lr",
+    "1e-3",
+    "--clip-norm",
+    "1",
+]
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +140,22 @@ def test_a_second_process_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     Run(tmp_path / "run").claim({"a": 1}).release()
 
 
+def test_a_run_killed_before_its_first_file_leaves_a_folder_that_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch()
+    (tmp_path / ".config.json.0123.tmp").write_text("{")
+    Run(tmp_path).claim({"a": 1}).release()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "config.json"]
+
+
+def test_a_failed_start_claims_nothing(tmp_path: Path) -> None:
+    options = ["train", *write_corpora(tmp_path, train=20), "--output", tmp_path / "run"]
+    (tmp_path / "bad.txt").write_text("the 1 2\nis 1\n")
+    for wrong in (["--vectors", tmp_path / "bad.txt"], ["--dropout", "2"], ["--seed", "-1"]):
+        done = run_script(*options, *wrong)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(InputError, match="holds files that are no run"):
@@ -185,7 +213,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         temporary.write_text("half")
         raise OSError("disk full")
 
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match=r"file: cannot be written \(disk full\)"):
         write_atomically(path, fails)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["file"]
     write_atomically(path, lambda temporary: temporary.write_text("new"))

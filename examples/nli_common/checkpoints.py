@@ -54,7 +54,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[
                 _, parameter, key = name.split(".", 2)
                 state.setdefault(int(parameter), {})[key] = tensor
         optimizer.load_state_dict({"state": state, "param_groups": note["groups"]})
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
         raise InputError(f"{path}: not a checkpoint of this run ({error})") from None
     progress: dict[str, Any] = note["progress"]
     return progress
@@ -77,5 +77,5 @@ def load_weights(path: Path, model: nn.Module) -> None:
             model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; has the run trained for an epoch?") from None
-    except (SafetensorError, RuntimeError) as error:
+    except (SafetensorError, RuntimeError, OSError) as error:
         raise InputError(f"{path}: not the weights of this model ({error})") from None

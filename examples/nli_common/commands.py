@@ -14,16 +14,17 @@ from torch import nn
 
 from nli_common.batches import PairDataset, loader
 from nli_common.checkpoints import load_weights
-from nli_common.corpora import Pair
+from nli_common.corpora import Pair, scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.figures import plot_confusion
+from nli_common.files import stem
 from nli_common.inputs import CACHE, Data, require_labels
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, evaluate
 from nli_common.recipe import Recipe
 from nli_common.reports import plot_first_pair, print_metrics
-from nli_common.runs import Run, read_json, write_json
+from nli_common.runs import Run, held_metrics, write_json
 from nli_common.script import Script
 from nli_common.tokens import split_text
 from nli_common.training import EVALUATION_BATCH, fit
@@ -89,32 +90,43 @@ def main(script: Script) -> None:
 def _train(
     script: Script, config: Any, recipe: Recipe, data: Data, seed: int, run: Run, checkpoint_seconds: float
 ) -> None:
-    if problems := recipe.problems():
+    problems = recipe.problems()
+    if not 0 <= seed < 2**31:
+        problems.append(f"--seed must be between 0 and {2**31 - 1}, got {seed}")
+    if problems:
         raise InputError("; ".join(problems))
     accelerator = Accelerator()
     console = Console(quiet=not accelerator.is_main_process, highlight=False)
     corpora = data.corpora()
-    labels = corpora["train"].labels
+    labels = scheme_of(corpora["train"].labels, "the training corpus")
     phenomena = list(dict.fromkeys(name for corpus in corpora.values() for name in corpus.phenomena))
     config = dataclasses.replace(config, num_classes=len(labels))
-    lock = _claim(script, config, recipe, data, seed, corpora, run) if accelerator.is_main_process else None
-    accelerator.wait_for_everyone()
+    described = {
+        "script": script.name,
+        "model": asdict(config),
+        "recipe": asdict(recipe),
+        "seed": seed,
+        "labels": list(labels),
+        "data": data.identity(corpora),
+    }
+    run.require_free_for(described)
     for name, corpus in corpora.items():
         dropped = f" ({corpus.dropped:,} without a gold label dropped)" if corpus.dropped else ""
         console.print(f"{name:5} {len(corpus):>9,} pairs{dropped}")
     shown = "test" if "test" in corpora else "dev"
     if run.metrics.exists():
         console.print(f"this run is finished: {run.metrics}")
-        print_metrics(console, read_json(run.metrics)[shown])
+        print_metrics(console, held_metrics(run.metrics)[1])
         return
 
-    if accelerator.is_main_process and not run.lexicon.exists():
-        data.lexicon(corpora).save(run.lexicon)
-    accelerator.wait_for_everyone()
-    lexicon = Lexicon.load(run.lexicon)
-    datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}
+    lexicon = Lexicon.load(run.lexicon) if run.lexicon.exists() else data.lexicon(corpora)
     torch.manual_seed(seed)
-    model = script.model(config, lexicon)
+    model = _build(script, config, lexicon)
+    accelerator.wait_for_everyone()
+    lock = run.claim(described) if accelerator.is_main_process else None
+    if lock is not None and not run.lexicon.exists():
+        lexicon.save(run.lexicon)
+    datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}
     parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
     console.print(f"{parameters:,} trainable parameters, {len(lexicon):,} words of {lexicon.dim} dimensions")
     optimizer = recipe.make_optimizer(model.parameters(), config.learning_rate)
@@ -151,21 +163,6 @@ def _train(
     print_metrics(console, results[shown])
 
 
-def _claim(
-    script: Script, config: Any, recipe: Recipe, data: Data, seed: int, corpora: dict[str, Corpus], run: Run
-) -> object:
-    return run.claim(
-        {
-            "script": script.name,
-            "model": asdict(config),
-            "recipe": asdict(recipe),
-            "seed": seed,
-            "labels": list(corpora["train"].labels),
-            "data": data.identity(corpora),
-        }
-    )
-
-
 def _evaluate(script: Script, run: Run, test: Path, vectors: Path | None, cache: Path) -> None:
     held, lexicon = run.read_config(), Lexicon.load(run.lexicon)
     corpus = open_corpus(test, cache)
@@ -184,7 +181,7 @@ def _evaluate(script: Script, run: Run, test: Path, vectors: Path | None, cache:
             f"{hashed:,} of {len(corpus.words):,} words hashed; {corpus.dropped:,} pairs without a label dropped"
         )
         print_metrics(console, metrics)
-        write_json(run.folder / f"evaluation-{test.name.split('.')[0]}.json", {"test": metrics})
+        write_json(run.folder / f"evaluation-{stem(test)}.json", {"test": metrics})
 
 
 def _predict(script: Script, run: Run, premise: str, hypothesis: str, figure: Path | None) -> None:
@@ -210,6 +207,17 @@ def _restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
     held = run.read_config()
     if held.get("script") != script.name:
         raise InputError(f"--run {run.folder}: was written by {held.get('script')}, this is {script.name}")
-    model = script.model(type(script.config)(**held["model"]), lexicon)
+    try:
+        config = type(script.config)(**held["model"])
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{run.config}: {error}") from None
+    model = _build(script, config, lexicon)
     load_weights(run.weights, model)
     return model.eval()
+
+
+def _build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
+    try:
+        return script.model(config, lexicon)
+    except (ValueError, RuntimeError) as error:
+        raise InputError(f"the model cannot be built: {error}") from None

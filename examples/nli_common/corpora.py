@@ -13,7 +13,7 @@ Each may be compressed (``.gz``).
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +29,7 @@ SCHEMES = (
     ("entailment", "not_entailment"),
     ("duplicate", "not_duplicate"),
 )
-"""The label sets of the tasks, in the order that their classes are numbered; a corpus has the smallest that fits."""
+"""The label sets of the tasks, in the order that their classes are numbered."""
 _LABELS = {label: label for scheme in SCHEMES for label in scheme} | {
     NO_LABEL: NO_LABEL,
     "entails": "entailment",
@@ -38,6 +38,18 @@ _LABELS = {label: label for scheme in SCHEMES for label in scheme} | {
 }
 _QUORA_HEADER = {"question1", "question2", "is_duplicate"}
 Lines = Iterator[tuple[int, str]]
+
+
+def scheme_of(labels: Collection[str], source: str) -> tuple[str, ...]:
+    """The smallest label set that these labels are of.
+
+    Raises:
+        InputError: if no task has all of them.
+    """
+    fitting = [scheme for scheme in SCHEMES if set(labels) <= set(scheme)]
+    if not fitting:
+        raise InputError(f"{source}: the labels {', '.join(sorted(labels))} belong to no one task")
+    return min(fitting, key=len)
 
 
 class Pair(NamedTuple):
@@ -71,7 +83,7 @@ def _jsonl(path: Path) -> Iterator[Pair]:
             continue
         try:
             row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise InputError.at(path, number, f"not JSON: {error}") from None
         if not isinstance(row, dict):
             raise InputError.at(path, number, f"expected a JSON object, got {type(row).__name__}")
@@ -102,6 +114,8 @@ def _with_header(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]
 
 def _headerless(lines: Lines, path: Path, columns: tuple[str, ...]) -> Iterator[Pair]:
     for number, line in lines:
+        if not line:
+            continue
         row = _row(columns, line, path, number)
         premise, hypothesis = split_text(row["premise"]), split_text(row["hypothesis"])
         yield _checked(Pair(premise, hypothesis, row["label"]), path, number)
@@ -115,7 +129,7 @@ def _quora_release(columns: list[str], lines: Lines, path: Path) -> Iterator[Pai
         for place[0], line in lines:
             yield line + "\n"
 
-    rows = csv.reader(text(), delimiter="\t", strict=True)
+    rows = csv.reader(text(), delimiter="\t")
     while True:
         try:
             fields = next(rows)
@@ -144,9 +158,11 @@ def _parsed(row: Mapping[str, object], path: Path, number: int) -> Pair:
 def _tokenised(row: Mapping[str, object], path: Path, number: int) -> Pair:
     _require(row, path, number)
     label = _string(row, "gold_label", path, number)
-    premise, hypothesis = (_string(row, name, path, number).split() for name in ("sentence1", "sentence2"))
-    tagged = "pos1" in row and "pos2" in row
-    pos1, pos2 = (_string(row, name, path, number).split() if tagged else None for name in ("pos1", "pos2"))
+    premise, hypothesis = (_split(row, name, path, number) for name in ("sentence1", "sentence2"))
+    tagged = "pos1" in row or "pos2" in row
+    if tagged:
+        _require(row, path, number, "pos1", "pos2")
+    pos1, pos2 = (_split(row, name, path, number) if tagged else None for name in ("pos1", "pos2"))
     return _checked(Pair(premise, hypothesis, label, pos1, pos2, _group(row)), path, number)
 
 
@@ -155,6 +171,8 @@ def _checked(pair: Pair, path: Path, number: int) -> Pair:
     if label is None:
         known = ", ".join(_LABELS)
         raise InputError.at(path, number, f"unknown label {pair.label!r}, expected one of {known}")
+    if label == NO_LABEL:
+        return pair._replace(label=label)
     sides = (("sentence1", pair.premise, pair.premise_pos), ("sentence2", pair.hypothesis, pair.hypothesis_pos))
     for name, tokens, tags in sides:
         if not tokens:
@@ -182,6 +200,11 @@ def _string(row: Mapping[str, object], name: str, path: Path, number: int) -> st
     if not isinstance(value, str):
         raise InputError.at(path, number, f"{name} should be a string, got {value!r}")
     return value
+
+
+def _split(row: Mapping[str, object], name: str, path: Path, number: int) -> list[str]:
+    """Cut at spaces alone: a token may hold a no-break space, as the fractions of some treebanks do."""
+    return [token for token in _string(row, name, path, number).split(" ") if token]
 
 
 def _group(row: Mapping[str, object]) -> str:

@@ -1,7 +1,9 @@
 """Sentence pairs as arrays: what a model is given, and what a corpus is stored as."""
 
+import contextlib
 import hashlib
 import json
+import sys
 from array import array as IntArray
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +17,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from torch import Tensor
 
-from nli_common.corpora import NO_LABEL, SCHEMES, Pair, read_pairs
+from nli_common.corpora import NO_LABEL, Pair, read_pairs, scheme_of
 from nli_common.errors import InputError
-from nli_common.files import write_atomically
+from nli_common.files import stem, write_atomically
 
 Ints = npt.NDArray[np.integer]
 _FORMAT = 1
@@ -69,6 +71,7 @@ class Corpus:
     digest: str
 
     def __len__(self) -> int:
+        """The labelled pairs."""
         return len(self.label)
 
     @classmethod
@@ -80,7 +83,7 @@ class Corpus:
         """
         builder = _Builder()
         for pair in pairs:
-            builder.add(pair)
+            builder.add(pair, source)
         return builder.corpus(source)
 
     def tokens(self, side: Ragged, i: int) -> list[str]:
@@ -98,14 +101,14 @@ def open_corpus(path: Path, cache: Path) -> Corpus:
     except OSError:
         raise InputError(f"{path}: no such file") from None
     key = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}|{_FORMAT}"
-    cached = cache / f"{path.name.split('.')[0]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.safetensors"
-    if cached.exists():
-        try:
-            return _load(cached)
-        except (SafetensorError, KeyError, ValueError):
-            cached.unlink()
+    cached = cache / f"{stem(path)}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.safetensors"
+    with contextlib.suppress(OSError, SafetensorError, KeyError, ValueError, TypeError):
+        return _load(cached)
     corpus = Corpus.from_pairs(read_pairs(path), str(path))
-    write_atomically(cached, lambda temporary: _save(corpus, temporary))
+    try:
+        write_atomically(cached, lambda temporary: _save(corpus, temporary))
+    except InputError as error:
+        print(f"warning: {error}; the corpus is not kept for the next time", file=sys.stderr)
     return corpus
 
 
@@ -117,10 +120,13 @@ class _Builder:
         self.label, self.phenomenon = _Column(), _Column()
         self.dropped = 0
 
-    def add(self, pair: Pair) -> None:
+    def add(self, pair: Pair, source: str) -> None:
         if pair.label == NO_LABEL:
             self.dropped += 1
             return
+        if self.label.values and (pair.premise_pos is not None) != bool(self.pos[0].values):
+            number = len(self.label.values) + self.dropped + 1
+            raise InputError(f"{source}: pair {number} differs from those before it: all have tags, or none has")
         self.label.append(self.labels[pair.label])
         self.phenomenon.append(self.phenomena[pair.phenomenon])
         for k, (tokens, tags) in enumerate(((pair.premise, pair.premise_pos), (pair.hypothesis, pair.hypothesis_pos))):
@@ -132,22 +138,20 @@ class _Builder:
         if not self.label.values:
             raise InputError(f"{source}: no labelled pair in it ({self.dropped} without a gold label)")
         seen = list(self.labels)
-        scheme = min((scheme for scheme in SCHEMES if set(seen) <= set(scheme)), key=len, default=None)
-        if scheme is None:
-            raise InputError(f"{source}: the labels {', '.join(sorted(seen))} belong to no one task")
+        scheme_of(seen, source)
         premise, hypothesis = (
             Ragged(side.array(), side.offsets(), pos.array() if pos.values else None)
             for side, pos in zip(self.sides, self.pos, strict=True)
         )
-        label = np.array([scheme.index(name) for name in seen], dtype=np.int32)[self.label.array()]
-        strings = [list(self.words), list(self.tags), scheme, list(self.phenomena)]
+        label = self.label.array()
+        strings = [list(self.words), list(self.tags), seen, list(self.phenomena)]
         digest = hashlib.sha256(json.dumps(strings).encode())
         for array in (*premise, *hypothesis, label):
             digest.update(b"" if array is None else array.tobytes())
         return Corpus(
             words=list(self.words),
             tags=list(self.tags),
-            labels=scheme,
+            labels=tuple(seen),
             phenomena=list(self.phenomena),
             premise=premise,
             hypothesis=hypothesis,

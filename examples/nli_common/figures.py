@@ -34,11 +34,18 @@ def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str],
     figure = Figure(figsize=(2.2 + 0.5 * len(columns), 1.8 + 0.36 * len(rows)), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(weights.detach().float().cpu().numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto")
-    axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(rows)), rows)
+    axes.set_xticks(
+        range(len(columns)), _shown(columns), rotation=45, ha="right", rotation_mode="anchor", parse_math=False
+    )
+    axes.set_yticks(range(len(rows)), _shown(rows), parse_math=False)
     axes.set_title(title, fontsize="medium")
     figure.colorbar(image, ax=axes, label="weight", shrink=0.9)
     _save(figure, path)
+
+
+def _shown(words: Sequence[str]) -> list[str]:
+    """What a font can be asked to draw: half a surrogate pair is no character."""
+    return [word.encode("utf-8", "replace").decode() for word in words]
 
 
 def _save(figure: Figure, path: Path) -> None:

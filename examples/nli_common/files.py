@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +14,7 @@ from nli_common.errors import InputError
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
+TEMPORARY = ".tmp"
 _TRUNCATED = "the compressed data ends too early: the file is truncated or still being written"
 
 
@@ -20,17 +22,28 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Have ``write`` fill a temporary file beside ``path``, then put it in its place in one step.
 
     A process killed at any instant leaves either the old file or the new one, never a part of one.
+
+    Raises:
+        InputError: if the system refuses, a full disk included; the old file is as it was.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}{TEMPORARY}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_UMASK)
         temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def stem(path: Path) -> str:
+    """The file's name without the suffixes of its format: ``multinli_1.0_dev.jsonl.gz`` → ``multinli_1.0_dev``."""
+    return re.sub(r"(\.(jsonl|tsv))?(\.gz)?$", "", path.name)
 
 
 def binary_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -52,6 +65,8 @@ def binary_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise InputError.at(path, number + 1, _TRUNCATED) from None
     except (zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
         raise InputError.at(path, number + 1, f"damaged compressed data ({error})") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -74,7 +89,7 @@ def _open(path: Path, stack: contextlib.ExitStack) -> Iterable[bytes]:
     if path.suffix != ".zip":
         return stack.enter_context(path.open("rb", buffering=1 << 20))
     archive = stack.enter_context(zipfile.ZipFile(path))
-    members = [member for member in archive.infolist() if not member.is_dir()]
+    members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
     if len(members) != 1:
         raise InputError(f"{path}: expected one file in the archive, found {len(members)}")
     return stack.enter_context(archive.open(members[0]))

@@ -1,11 +1,13 @@
 """The files that a run is given: sentence pairs, or the generated corpus, and word vectors."""
 
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nli_common.corpora import scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.generated import Split, generated_corpus
@@ -13,7 +15,7 @@ from nli_common.lexicon import Lexicon
 
 GENERATED: dict[Split, int] = {"train": 16_000, "dev": 2_000, "test": 4_000}
 """Pairs of the generated corpus, which stands in where no file is given."""
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "nlilayers"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlilayers"
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,9 @@ class Data:
             if name not in given:
                 raise InputError(f"--{name} is needed beside --{' --'.join(given)}")
         corpora = {name: open_corpus(path, self.cache) for name, path in given.items()}
+        labels = scheme_of(corpora["train"].labels, str(self.train))
         for name, corpus in corpora.items():
-            require_labels(corpus, corpora["train"].labels, given[name])
+            require_labels(corpus, labels, given[name])
         return corpora
 
     def lexicon(self, corpora: dict[str, Corpus]) -> Lexicon:
@@ -74,10 +77,26 @@ class Data:
             if self.vector_size < 1:
                 raise InputError(f"--vector-size must be at least 1, got {self.vector_size}")
             return digests | {"vectors": {"random": self.vector_size}}
-        try:
-            return digests | {"vectors": {"name": self.vectors.name, "bytes": self.vectors.stat().st_size}}
-        except OSError:
-            raise InputError(f"{self.vectors}: no such file") from None
+        return digests | {"vectors": fingerprint(self.vectors)}
+
+
+def fingerprint(path: Path) -> str:
+    """A hash of a large file's size, first and last megabyte; an archive's end has the checksums of all it holds.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            head = file.read(1 << 20)
+            file.seek(max(0, size - (1 << 20)))
+            return hashlib.sha256(f"{size} ".encode() + head + file.read()).hexdigest()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def require_labels(corpus: Corpus, labels: Sequence[str], path: Path) -> None:

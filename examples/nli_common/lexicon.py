@@ -23,7 +23,7 @@ class Lexicon:
     """Words, numbered as they are listed, and a vector for each.
 
     A word without a vector of its own has that of its lower-case form or else one of 100 random vectors, chosen by a
-    hash of its letters (Parikh et al. 2016, section 5: "OOV words are hashed to one of 100 random embeddings"). So
+    hash of that form (Parikh et al. 2016, section 5: "OOV words are hashed to one of 100 random embeddings"). So
     every word of a corpus has its own id, and a word that is new at prediction is added by :meth:`extended`.
 
     Args:
@@ -138,7 +138,7 @@ class Lexicon:
             return cls(strings["words"], tensors["vectors"], hashed=tensors["hashed"], tags=strings["tags"])
         except FileNotFoundError:
             raise InputError(f"{path}: no such file") from None
-        except (SafetensorError, KeyError, ValueError) as error:
+        except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
             raise InputError(f"{path}: not a lexicon ({error})") from None
 
     def _vector_of_unknown(self, word: str, bucket: int) -> Tensor:
@@ -148,7 +148,7 @@ class Lexicon:
 
 def _buckets(words: Sequence[str]) -> list[int]:
     """Which of the hashed vectors each word has: the same on every machine and in every process."""
-    buckets: list[int] = (fnv1a(code_points(words)) % NUM_HASHED).tolist()
+    buckets: list[int] = (fnv1a(code_points([word.lower() for word in words])) % NUM_HASHED).tolist()
     return buckets
 
 

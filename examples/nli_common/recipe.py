@@ -1,5 +1,6 @@
 """How a model is trained: the numbers that a paper's experiment section gives."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -37,7 +38,7 @@ class Recipe:
     def problems(self) -> list[str]:
         """What is wrong with the numbers, in words."""
         checks = {
-            f"--lr must be positive, got {self.lr}": self.lr is not None and not self.lr > 0,
+            f"--lr must be positive and finite, got {self.lr}": self.lr is not None and not 0 < self.lr < math.inf,
             f"--batch-size must be at least 1, got {self.batch_size}": self.batch_size < 1,
             f"--epochs must be at least 1, got {self.epochs}": self.epochs < 1,
             f"--patience must be at least 1, got {self.patience}": self.patience < 1,

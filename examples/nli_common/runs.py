@@ -8,7 +8,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from nli_common.errors import InputError
-from nli_common.files import write_atomically
+from nli_common.files import TEMPORARY, write_atomically
+
+METRICS = {"accuracy", "pairs", "per_class", "per_phenomenon", "confusion"}
 
 
 class Run:
@@ -32,13 +34,7 @@ class Run:
         Raises:
             InputError: if the folder holds another run or other files, or another process is writing to it.
         """
-        wanted = json.loads(json.dumps(config))
-        if self.folder.exists() and not self.folder.is_dir():
-            raise InputError(f"--output {self.folder}: is a file, expected a folder")
-        if self.config.exists():
-            _require_same(self.read_config(), wanted, self.folder)
-        elif self.folder.exists() and any(entry.name != ".lock" for entry in self.folder.iterdir()):
-            raise InputError(f"--output {self.folder}: holds files that are no run; choose a new or an empty folder")
+        self.require_free_for(config)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / ".lock")
@@ -47,8 +43,22 @@ class Run:
             raise InputError(f"--output {self.folder}: another process is training there") from None
         except OSError as error:
             raise InputError(f"--output {self.folder}: cannot be written to ({error.strerror})") from None
-        write_json(self.config, wanted)
+        for leftover in self.folder.glob(f".*{TEMPORARY}"):
+            leftover.unlink()
+        self.require_free_for(config)
+        write_json(self.config, config)
         return lock
+
+    def require_free_for(self, config: Mapping[str, Any]) -> None:
+        """Raise an ``InputError`` if the folder holds another run or other files; nothing is touched."""
+        if not self.folder.exists():
+            return
+        if not self.folder.is_dir():
+            raise InputError(f"--output {self.folder}: is a file, expected a folder")
+        if self.config.exists():
+            _require_same(read_json(self.config), json.loads(json.dumps(config)), self.folder)
+        elif any(entry.name != ".lock" and entry.suffix != TEMPORARY for entry in self.folder.iterdir()):
+            raise InputError(f"--output {self.folder}: holds files that are no run; choose a new or an empty folder")
 
     def read_config(self) -> dict[str, Any]:
         """The configuration that the folder belongs to.
@@ -56,7 +66,11 @@ class Run:
         Raises:
             InputError: if there is none, or it is damaged.
         """
-        return read_json(self.config)
+        config = read_json(self.config)
+        labels = config.get("labels")
+        if not (isinstance(config.get("model"), dict) and isinstance(labels, list) and labels and "script" in config):
+            raise InputError(f"{self.config}: not the configuration of a run")
+        return config
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -71,9 +85,24 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: no such file; is this the folder of a run?") from None
     except ValueError as error:
         raise InputError(f"{path}: not JSON ({error})") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     if not isinstance(value, dict):
         raise InputError(f"{path}: expected a JSON object")
     return value
+
+
+def held_metrics(path: Path) -> tuple[str, Any]:
+    """The test metrics of a ``metrics.json``, or the dev ones where there was no test, and which of the two.
+
+    Raises:
+        InputError: if it has neither.
+    """
+    metrics = read_json(path)
+    for split in ("test", "dev"):
+        if isinstance(metrics.get(split), dict) and metrics[split].keys() >= METRICS:
+            return split, metrics[split]
+    raise InputError(f"{path}: holds no metrics of a run")
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

@@ -122,9 +122,7 @@ def fit(
 
 def _finite(loss: float, at: Progressed) -> float:
     if not math.isfinite(loss):
-        raise InputError(
-            f"the loss became {loss} in epoch {at.epoch + 1}; the last checkpoint is kept; try a lower --lr"
-        )
+        raise InputError(f"the loss became {loss} in epoch {at.epoch + 1}; try a lower --lr, in another folder")
     return loss
 
 

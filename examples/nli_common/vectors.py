@@ -1,5 +1,6 @@
 """Word vectors from files, of which only the wanted words are kept in memory."""
 
+import codecs
 import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -30,31 +31,41 @@ def read_vectors(path: Path, wanted: Collection[str]) -> Vectors:
 
 def _npz(path: Path, wanted: set[str]) -> Vectors:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise InputError(f"{path}: expected an .npz file of words and vectors, got a single array")
+        with loaded as arrays:
             words, vectors = arrays["words"], arrays["vectors"]
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except KeyError as error:
         raise InputError(f"{path}: no array named {error.args[0].split()[0]}, expected words and vectors") from None
+    except InputError:
+        raise
     except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
         raise InputError(f"{path}: not an .npz file of plain arrays ({error})") from None
-    if words.dtype.kind != "U" or vectors.dtype.kind != "f" or vectors.ndim != 2 or len(words) != len(vectors):
+    fits = words.ndim == 1 and vectors.ndim == 2 and len(words) == len(vectors) and vectors.shape[1] > 0
+    if words.dtype.kind != "U" or vectors.dtype.kind != "f" or not fits:
         raise InputError(
             f"{path}: expected words (n,) and floating-point vectors (n, d), "
             f"got {words.dtype} {words.shape} and {vectors.dtype} {vectors.shape}"
         )
-    return {str(word): vector.astype(np.float32) for word, vector in zip(words, vectors, strict=True) if word in wanted}
+    found = {str(word): row.astype(np.float32) for word, row in zip(words, vectors, strict=True) if word in wanted}
+    for word, vector in found.items():
+        if not np.isfinite(vector).all():
+            raise InputError(f"{path}: the vector of {word!r} has a number that is not finite")
+    return found
 
 
 def _text(path: Path, wanted: set[str]) -> Vectors:
     lines = _without_header(binary_lines(path))
-    head = list(islice(lines, 100))
+    head = [(number, line.removeprefix(codecs.BOM_UTF8)) for number, line in islice(lines, 100)]
     if not head:
         raise InputError(f"{path}: is empty, expected word vectors")
     # Some GloVe words hold spaces, so a line may have more fields than most; the width is what most lines have.
     width = Counter(line.rstrip().count(b" ") for _, line in head).most_common(1)[0][0]
     # A word is looked up by its first part, which is cheap; the rare hits are then cut from the right.
-    heads = {word.encode().split(b" ")[0] for word in wanted}
+    heads = {word.encode("utf-8", "surrogatepass").split(b" ")[0] for word in wanted}
     found: Vectors = {}
     for number, line in chain(head, lines):
         fields = line.count(b" ") - line.endswith((b" \n", b" \r\n", b" "))
@@ -64,11 +75,18 @@ def _text(path: Path, wanted: set[str]) -> Vectors:
             word, *numbers = line.rstrip().rsplit(b" ", width)
             text = word.decode("utf-8", errors="replace")
             if text in wanted and text not in found:
-                try:
-                    found[text] = np.array(list(map(float, numbers)), dtype=np.float32)
-                except ValueError:
-                    raise InputError.at(path, number, f"{text!r} is followed by something that is no number") from None
+                found[text] = _numbers(numbers, text, path, number)
     return found
+
+
+def _numbers(fields: list[bytes], word: str, path: Path, number: int) -> npt.NDArray[np.float32]:
+    try:
+        values = np.array(list(map(float, fields)))
+    except ValueError:
+        raise InputError.at(path, number, f"{word!r} is followed by something that is no number") from None
+    if not (np.abs(values) <= np.finfo(np.float32).max).all():
+        raise InputError.at(path, number, f"the vector of {word!r} has a number that is not finite in float32")
+    return values.astype(np.float32)
 
 
 def _without_header(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
