@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test lint format docs bench clean
 
 # Small models without dropout show what word order is worth in a minute; one thread each is fastest at this size.
-DEMO := --hidden-size 64 --vector-size 64 --dropout 0 --optimizer adam --lr 1e-3 --batch-size 32 --epochs 10
+DEMO := --hidden-size 64 --vector-size 64 --dropout 0 --no-glorot --optimizer adam --lr 1e-3 --batch-size 32 --epochs 10
 DEMO_RUNS ?= runs/demo
 
 demo: $(READY)  ## Decomposable Attention, with and without word order, on the generated corpus

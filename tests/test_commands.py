@@ -127,7 +127,7 @@ def test_damaged_folders_end_with_one_line(run: Path, tmp_path: Path) -> None:
     for name, content in (
         ("config.json", b"{}"),
         ("config.json", b"{"),
-        ("config.json", b'{"script": "decomposable_attention", "labels": ["a"], "model": {"nothing": 1}}'),
+        ("config.json", b'{"script": "decomposable_attention", "labels": ["neutral"], "model": {"nothing": 1}}'),
         ("lexicon.safetensors", b"damaged"),
         ("model.safetensors", b"damaged"),
     ):
