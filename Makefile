@@ -30,7 +30,7 @@ format: $(READY)
 docs: $(READY)  ## the site, in docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-bench: $(READY)  ## the figures of benchmarks/README.md, measured here
+bench: $(READY)  ## every benchmark, measured here; writes the tables in benchmarks/
 	$(BIN)/python -m benchmarks
 
 clean:
