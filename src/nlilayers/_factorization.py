@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
+from nlilayers.masking import require_features
 
 
 class FactorizationMachine(nn.Module):
@@ -74,7 +75,7 @@ class FactorizationMachine(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The scalar of each vector."""
-        _require_features("x", x, self.in_features)
+        require_features("x", x, self.in_features)
         return functional.factorization_machine(x, self.bias, self.weight, self.factors)
 
     def extra_repr(self) -> str:
@@ -152,8 +153,8 @@ class AlignmentFactorization(nn.Module):
             x: the words.
             aligned: what was aligned to each of them.
         """
-        _require_features("x", x, self.embed_dim)
-        _require_features("aligned", aligned, self.embed_dim)
+        require_features("x", x, self.embed_dim)
+        require_features("aligned", aligned, self.embed_dim)
         if x.shape != aligned.shape:
             raise ValueError(f"x and aligned must have the same shape, got {tuple(x.shape)} and {tuple(aligned.shape)}")
         machines = ((m.bias, m.weight, m.factors) for m in (self.concat, self.subtract, self.multiply))
@@ -162,10 +163,3 @@ class AlignmentFactorization(nn.Module):
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
         return f"embed_dim={self.embed_dim}, num_factors={self.num_factors}"
-
-
-def _require_features(name: str, x: Tensor, features: int) -> None:
-    if x.ndim < 1 or x.shape[-1] != features or not x.dtype.is_floating_point:
-        raise ValueError(
-            f"{name} must be floating point of shape (..., {features}), got {x.dtype} of shape {tuple(x.shape)}"
-        )

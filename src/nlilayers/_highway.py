@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
+from nlilayers.masking import require_features
 
 
 class Highway(nn.Module):
@@ -88,10 +89,7 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """What leaves the last layer."""
-        if x.ndim < 1 or x.shape[-1] != self.in_features or not x.dtype.is_floating_point:
-            raise ValueError(
-                f"x must be floating point of shape (..., {self.in_features}), got {x.dtype} of shape {tuple(x.shape)}"
-            )
+        require_features("x", x, self.in_features)
         carried = x if self.projection is None else self.projection(x)
         for transform, gate in zip(self.transforms, self.gates, strict=True):
             carried = functional.highway(carried, self.activation(transform(x)), gate(x))

@@ -27,6 +27,7 @@ __all__ = [
     "masked_softmax",
     "masked_sum",
     "pair_mask",
+    "require_features",
     "require_mask",
     "require_sequence",
     "zero_padding",
@@ -82,6 +83,21 @@ def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None
         raise ValueError(
             f"{name} must be torch.bool of shape {tuple(shape)} with True for real tokens, "
             f"got {mask.dtype} of shape {tuple(mask.shape)}"
+        )
+
+
+def require_features(name: str, x: Tensor, features: int) -> None:
+    """Raise a ``ValueError`` naming ``name`` unless ``x`` is floating point of shape ``(..., features)``.
+
+    Example::
+
+        >>> require_features("x", torch.ones(2, 5), 4)
+        Traceback (most recent call last):
+        ValueError: x must be floating point of shape (..., 4), got torch.float32 of shape (2, 5)
+    """
+    if x.ndim < 1 or x.shape[-1] != features or not x.dtype.is_floating_point:
+        raise ValueError(
+            f"{name} must be floating point of shape (..., {features}), got {x.dtype} of shape {tuple(x.shape)}"
         )
 
 

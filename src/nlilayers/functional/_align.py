@@ -3,6 +3,7 @@
 from einops import einsum
 from torch import Tensor
 
+from nlilayers.functional._attention import self_attention_weights
 from nlilayers.masking import masked_softmax, pair_mask
 
 
@@ -161,6 +162,4 @@ def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask
         tensor([[[1., 0.],
                  [0., 1.]]])
     """
-    biased = scores if log_bias is None else scores + log_bias
-    # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
-    return masked_softmax(biased, pair_mask(mask, mask)).to(scores.dtype)
+    return self_attention_weights(scores[:, None], log_bias, mask)[:, 0]
