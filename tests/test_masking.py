@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import oracles
 import strategies
@@ -61,9 +62,28 @@ def test_peer_bugs_1_and_3_a_mask_is_a_mask_in_half_precision(device: str, dtype
     assert_close(weights[0, :2].float(), torch.tensor([1.0, 2.0], device=device).softmax(0), atol=1e-2, rtol=0)
 
 
-def test_masked_softmax_is_computed_in_float32(device: str) -> None:
-    scores = torch.linspace(-4, 4, 64, device=device, dtype=torch.float16)[None]
-    assert torch.equal(masking.masked_softmax(scores, None), scores.float().softmax(-1).half())
+def test_peer_bug_2_a_mask_holds_below_any_score(device: str) -> None:
+    scores = torch.tensor([[-1e30, -1e30, 0.0]], device=device)
+    weights = masking.masked_softmax(scores, torch.tensor([[True, True, False]], device=device))
+    assert weights.tolist() == [[0.5, 0.5, 0.0]]
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_masked_softmax_is_computed_in_at_least_float32(device: str, dtype: torch.dtype, masked: bool) -> None:
+    computed_in: list[torch.dtype] = []
+
+    class Recorder(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), options=None):
+            if function is torch.ops.aten._softmax.default:
+                computed_in.append(arguments[0].dtype)
+            return function(*arguments, **(options or {}))
+
+    scores = torch.linspace(-4, 4, 64, device=device).to(dtype)[None]
+    with Recorder():
+        weights = masking.masked_softmax(scores, scores < 3 if masked else None)
+    assert weights.dtype == dtype
+    assert computed_in == [torch.float64 if dtype == torch.float64 else torch.float32]
 
 
 def test_masked_scores_pass_no_gradient_and_empty_rows_pass_zero(device: str) -> None:
