@@ -105,8 +105,8 @@ class FixedEmbedding(nn.Module):
 
     def __init__(self, lexicon: Lexicon) -> None:
         super().__init__()
-        self.register_buffer("vectors", lexicon.vectors, persistent=False)
-        self.register_buffer("null", torch.randn(lexicon.dim) * lexicon.vectors.std())
+        self.register_buffer("vectors", lexicon.vectors.to(torch.get_default_dtype()), persistent=False)
+        self.register_buffer("null", torch.randn(lexicon.dim) * self.vectors.std())
 
     def forward(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
         """Vectors ``(b, 1 + n, dim)`` and the mask of them."""

@@ -67,7 +67,7 @@ def test_the_whole_forward_equals_the_loop(premise: Sentence, hypothesis: Senten
     model = model_of()
 
     def words(sentence: Sentence, row: int) -> list[list[float]]:
-        vectors = [TINY.vectors[t] for t in sentence.tokens[row][sentence.mask[row]]]
+        vectors = [model.embedding.vectors[t] for t in sentence.tokens[row][sentence.mask[row]]]
         return [model.projection(v).tolist() for v in (model.embedding.null, *vectors)]
 
     def of(module: torch.nn.Module):
@@ -166,6 +166,14 @@ def test_every_parameter_is_used(intra_attention: bool) -> None:
     other = Sentence(torch.tensor([[5, 6]]), torch.ones(1, 2, dtype=torch.bool))
     model(pair, other)[0, 0].backward()
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.parameters())
+
+
+def test_vectors_of_any_precision_fit() -> None:
+    pair = Sentence(torch.tensor([[1, 2]]), torch.tensor([[True, True]]))
+    for dtype in (torch.float16, torch.float64):
+        lexicon = Lexicon(TINY.words, TINY.vectors.to(dtype))
+        logits = DecomposableAttention(DecomposableAttentionConfig(hidden_size=5), lexicon)(pair, pair)
+        assert logits.dtype == torch.float32
 
 
 def test_two_classes() -> None:
