@@ -69,7 +69,12 @@ def padded_outputs_are_zero(layer: nn.Module, sentences: Sentences) -> None:
 
 
 def no_gradient_reaches_padding(layer: nn.Module, sentences: Sentences) -> None:
-    leaves = tuple(x.clone().requires_grad_() for x in with_garbage(sentences, float("nan")).tensors)
+    for garbage in GARBAGE:
+        _no_gradient_reaches(layer, with_garbage(sentences, garbage))
+
+
+def _no_gradient_reaches(layer: nn.Module, sentences: Sentences) -> None:
+    leaves = tuple(x.clone().requires_grad_() for x in sentences.tensors)
     ys = outputs(layer, Sentences(leaves, sentences.masks))
     parameters = tuple(layer.parameters())
     upstream = [normal(9 + k, *y.shape).to(y.device) for k, y in enumerate(ys)]

@@ -63,11 +63,12 @@ def linear_bias(w: float, distance: int) -> float:
     return w * abs(distance)
 
 
-def intra_align(a: Sentence, f: Matrix, d: Callable[[int], float]) -> Matrix:
-    """Parikh et al. 2016, Eq 7, with d_{i-k} in the denominator."""
+def intra_align(a: Sentence, f: Matrix, d: Callable[[int], float], positions: Sequence[int] | None = None) -> Matrix:
+    """Parikh et al. 2016, Eq 7, with d_{i-k} in the denominator; positions are 0, 1, 2 … unless words are missing."""
+    at = range(len(a)) if positions is None else positions
     rows = []
     for i in range(len(a)):
-        rows.append(combine(softmax([f[i][j] + d(i - j) for j in range(len(a))]), a))
+        rows.append(combine(softmax([f[i][j] + d(at[i] - at[j]) for j in range(len(a))]), a))
     return rows
 
 

@@ -10,7 +10,16 @@ from torch.testing import assert_close
 import laws
 import oracles
 import strategies
-from nlilayers import DecomposableAlign, DistancePrior, IntraAlign, functional
+from nlilayers import (
+    DecomposableAlign,
+    DistancePrior,
+    GaussianPrior,
+    IntraAlign,
+    LinearPrior,
+    ZipfPrior,
+    functional,
+    masking,
+)
 from strategies import FEATURES, Sentences, normal
 
 PAIRS = strategies.sentences(sides=2)
@@ -203,9 +212,9 @@ def test_peer_bug_7_the_distance_bias_acts(device: str) -> None:
     def biased(distance: int) -> float:
         return oracles.bucket_bias(bias, distance, 2)
 
-    literal = torch.tensor(oracles.intra_align_as_printed(x[0].tolist(), f, biased))
-    without = torch.tensor(oracles.intra_align(x[0].tolist(), f, lambda _: 0.0))
-    assert_close(literal, without, atol=1e-6, rtol=0)
+    literal = torch.tensor(oracles.intra_align_as_printed(x[0].tolist(), f, biased), dtype=torch.float64)
+    without = torch.tensor(oracles.intra_align(x[0].tolist(), f, lambda _: 0.0), dtype=torch.float64)
+    assert_close(literal, without, atol=1e-12, rtol=0)
     ours = IntraAlign(prior=asymmetric_prior(2, device))(x.to(device))[0].cpu()
     assert (ours - without).abs().max() > 1e-2
 
@@ -259,3 +268,66 @@ def test_sentences_that_do_not_fit_are_refused() -> None:
 def test_peer_mask_convention_a_float_mask_is_refused() -> None:
     with pytest.raises(ValueError, match=r"premise_mask must be torch.bool of shape \(2, 3\) with True for real"):
         DecomposableAlign()(torch.ones(2, 3, 4), torch.ones(2, 3, 4), torch.ones(2, 3))
+
+
+INTRA_PRIORS = {
+    "none": (lambda: None, lambda d: 0.0),
+    "Eq 3": (lambda: GaussianPrior(0.3, None), lambda d: oracles.gaussian_bias(0.3, 0.0, d)),
+    "Eq 4": (lambda: GaussianPrior(0.3, -0.7), lambda d: oracles.gaussian_bias(0.3, -0.7, d)),
+    "Eq 7": (lambda: asymmetric_prior(2), lambda d: oracles.bucket_bias(asymmetric_prior(2).bias.tolist(), d, 2)),
+    "Eq 18": (ZipfPrior, oracles.zipf_bias),
+    "Eq 20": (lambda: LinearPrior(-0.4), lambda d: oracles.linear_bias(-0.4, d)),
+}
+
+
+@pytest.mark.parametrize(("build", "beta"), INTRA_PRIORS.values(), ids=INTRA_PRIORS.keys())
+@given(sentence=strategies.sentences())
+def test_eqs_6_and_7_equal_the_loop_with_masks_and_every_prior(build, beta, sentence: Sentences) -> None:
+    """Distances are those of positions, not of ranks among the real words."""
+    F, prior = feedforward(), build()  # noqa: N806
+    if prior is not None:
+        prior = prior.double()
+        if hasattr(prior, "initial_w"):
+            prior.reset_parameters()
+    ours = IntraAlign(F, prior=prior)(sentence.x, sentence.mask)
+    for b, mask in enumerate(sentence.mask):
+        a, positions = words(sentence.x[b], mask), mask.nonzero()[:, 0].tolist()
+        f = oracles.scores(a, a, as_function(F))
+        expected = torch.tensor(oracles.intra_align(a, f, beta, positions), dtype=torch.float64).view(-1, FEATURES)
+        assert_close(ours[b][mask], expected, atol=1e-10, rtol=1e-9)
+        assert torch.all(ours[b][~mask] == 0)
+
+
+@given(sentence=strategies.sentences())
+def test_intra_module_equals_function(sentence: Sentences) -> None:
+    F, prior = feedforward(), asymmetric_prior(2)  # noqa: N806
+    x, n = masking.zero_padding(sentence.x, sentence.mask), sentence.x.shape[1]
+    a = functional.intra_alignment_weights(functional.dot_scores(F(x), F(x)), prior(n, n), sentence.mask)
+    layer = IntraAlign(F, prior=prior)
+    assert_close(layer(sentence.x, sentence.mask), functional.weighted_sum(a, x), atol=1e-12, rtol=1e-12)
+    assert_close(layer.alignment_weights(sentence.x, sentence.mask), a, atol=1e-12, rtol=1e-12)
+
+
+@given(pair=PAIRS)
+def test_peer_bug_4_padding_is_masked_on_both_sides(pair: Sentences) -> None:
+    """gluon-nlp and d2l take no mask. Here a padded pair is the pair without its padding."""
+    align = DecomposableAlign(feedforward())
+    beta, alpha = align(*pair.tensors, *pair.masks)
+    for b in range(pair.x.shape[0]):
+        a, h = (x[b : b + 1, mask[b]] for x, mask in zip(pair.tensors, pair.masks, strict=True))
+        if a.shape[1] and h.shape[1]:
+            for ours, theirs in zip((beta[b, pair.masks[0][b]], alpha[b, pair.masks[1][b]]), align(a, h), strict=True):
+                assert_close(ours, theirs[0], atol=1e-12, rtol=1e-12)
+
+
+def test_rotating_the_features_of_the_scores_leaves_the_alignment() -> None:
+    F, rotation = feedforward(), torch.linalg.qr(normal(3, 11, 11)).Q  # noqa: N806
+
+    class Rotated(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return F(x) @ rotation
+
+    a, b = normal(0, 2, 7, FEATURES), normal(1, 2, 5, FEATURES)
+    for ours, theirs in zip(DecomposableAlign(Rotated())(a, b), DecomposableAlign(F)(a, b), strict=True):
+        assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
+    assert_close(IntraAlign(Rotated())(a), IntraAlign(F)(a), atol=1e-10, rtol=1e-10)

@@ -508,3 +508,35 @@ def test_bad_sizes_are_refused() -> None:
         GaussianSelfAttention(6, 3)(torch.ones(2, 3, 5))
     with pytest.raises(ValueError, match=r"x must be floating point of shape .*, got torch.float32 of shape \(3, 6\)"):
         GaussianSelfAttention(6, 3).attention_weights(torch.ones(3, 6))
+
+
+@given(sentence=SENTENCES, seed=strategies.seeds)
+def test_reversal_holds_for_a_bucketed_prior_with_an_even_table(sentence: Sentences, seed: int) -> None:
+    """Eq 19 without signs; an asymmetric table breaks it."""
+    prior = DistancePrior(2, dtype=torch.float64)
+    near = normal(seed, 3)
+    prior.bias.data = torch.cat((near.flip(0)[:2], near, normal(seed + 1, 1)))
+    layer = attention(prior=prior)
+    ours = layer(sentence.x.flip(1), sentence.mask.flip(1))
+    assert_close(ours, layer(sentence.x, sentence.mask).flip(1), atol=1e-12, rtol=1e-12)
+
+
+@given(seed=strategies.seeds, w=POSITIVE)
+def test_the_mean_squared_distance_falls_with_w_at_the_rate_of_its_variance(seed: int, w: float) -> None:
+    scores = normal(seed, 7, 7)
+
+    def mean(w: Tensor) -> Tensor:
+        a = weights(scores, functional.gaussian_bias(w, torch.zeros_like(w), functional.token_distances(7, 7)))
+        return (a * squares(7)).sum(-1)
+
+    a = weights(scores, gaussian(w, 0.0, 7))
+    variance = (a * squares(7).square()).sum(-1) - (a * squares(7)).sum(-1).square()
+    slope = torch.autograd.functional.jacobian(mean, torch.tensor(w, dtype=torch.float64))
+    assert_close(slope, -variance, atol=1e-10, rtol=1e-9)
+
+
+@given(seed=strategies.seeds)
+def test_eq_18s_bias_is_the_multiplied_and_renormalised_prior(seed: int) -> None:
+    scores = normal(seed, 7, 7)
+    product = scores.softmax(-1) / (functional.token_distances(7, 7).abs() + 1)
+    assert_close(weights(scores, exact(ZipfPrior())(7, 7)), product / product.sum(-1, keepdim=True), atol=1e-12, rtol=0)

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 import laws
 import oracles
 import strategies
-from nlilayers import GatedConvBlock, GatedConvEncoder, functional
+from nlilayers import GatedConvBlock, GatedConvEncoder, functional, masking
 from strategies import FEATURES, Sentences, normal
 
 WIDTH = 3
@@ -367,3 +367,24 @@ def test_sentences_and_cells_that_do_not_fit_are_refused() -> None:
         layer(x, x[:, :3, :3])
     with pytest.raises(ValueError, match=r"mask must be torch.bool of shape \(2, 4\) .* got torch.float32"):
         layer(x, None, torch.ones(2, 4))
+
+
+@given(sentence=strategies.sentences(), seed=strategies.seeds)
+def test_cells_lie_between_the_old_cell_and_the_projected_words(sentence: Sentences, seed: int) -> None:
+    layer, previous = block(WIDTH, seed % 1000), normal(seed, *sentence.x.shape[:2], WIDTH)
+    entering = layer.projection(sentence.x)
+    cell = layer(sentence.x, previous)[1]
+    assert torch.all(cell <= torch.maximum(previous, entering) + 1e-12)
+    assert torch.all(cell >= torch.minimum(previous, entering) - 1e-12)
+
+
+@pytest.mark.parametrize("kernel_size", [3, 5, 8])
+def test_peer_bug_11_words_shorter_than_the_kernel_are_encoded(kernel_size: int) -> None:
+    """Eq 9, the maximum over characters: neither padding nor the other words of the batch change a word."""
+    stack = encoder(layers=2, kernel_size=kernel_size)
+    characters = normal(0, 3, 6, FEATURES)
+    mask = masking.lengths_to_mask(torch.tensor([1, 2, 6]))
+    batch = masking.masked_max(stack(characters, mask), mask)
+    for k, length in enumerate((1, 2, 6)):
+        alone = stack(characters[k : k + 1, :length]).amax(1)[0]
+        assert_close(batch[k], alone, atol=1e-12, rtol=1e-12)

@@ -301,3 +301,43 @@ def test_what_does_not_fit_is_refused() -> None:
         layer(torch.ones(2, 5), torch.ones(2, 4))
     with pytest.raises(ValueError, match=r"same shape, got \(2, 5\) and \(1, 5\)"):
         layer(torch.ones(2, 5), torch.ones(1, 5))
+
+
+@given(d=WIDTHS, seed=strategies.seeds)
+def test_aligned_first_is_the_word_first_with_rows_exchanged_and_one_sign_turned(d: int, seed: int) -> None:
+    """Eqs 9 to 11 have the aligned vector first; ours has the word first in both."""
+    layer, (x, aligned) = alignment(d, seed=seed % 1000), (normal(seed + s, 4, d) for s in (0, 1))
+    other = copy.deepcopy(layer)
+    other.concat.weight.data = layer.concat.weight.data.roll(d, 0)
+    other.concat.factors.data = layer.concat.factors.data.roll(d, 0)
+    other.subtract.weight.data.neg_()
+    assert_close(other(aligned, x), layer(x, aligned), atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_each_feature_depends_on_its_own_machine_alone(k: int) -> None:
+    """Switching one off removes its column and nothing else."""
+    layer, (x, aligned) = alignment(5), (normal(s, 4, 5) for s in (0, 1))
+    before = layer(x, aligned)
+    for parameter in (layer.concat, layer.subtract, layer.multiply)[k].parameters():
+        nn.init.zeros_(parameter)
+    after = layer(x, aligned)
+    kept = [c for c in range(3) if c != k]
+    assert torch.equal(after[:, kept], before[:, kept]) and torch.all(after[:, k] == 0)
+
+
+def test_initialisation_gives_each_feature_the_variance_of_the_words() -> None:
+    """Over many machines, for independent words: their difference has twice the variance, and counts no more for it."""
+    x, aligned = normal(0, 40, 60), normal(1, 40, 60)
+    torch.manual_seed(0)
+    features = torch.stack([AlignmentFactorization(60, 5, dtype=torch.float64)(x, aligned) for _ in range(200)])
+    variances = features.square().mean((0, 1))
+    assert torch.all((variances - 1).abs() < 0.2), variances
+
+
+@pytest.mark.parametrize("d", [75, 150, 300])
+def test_three_features_equal_the_double_loop_at_many_features(d: int) -> None:
+    layer, x, aligned = alignment(d, 20), normal(0, d), normal(1, d)
+    machines = [lists(machine) for machine in (layer.concat, layer.subtract, layer.multiply)]
+    expected = oracles.alignment_factorization(x.tolist(), aligned.tolist(), *machines)
+    assert_close(layer(x, aligned), torch.tensor(expected, dtype=torch.float64), atol=1e-9, rtol=1e-9)

@@ -186,3 +186,10 @@ def test_what_does_not_fit_is_refused() -> None:
         Highway(5)(torch.ones(2, 4))
     with pytest.raises(ValueError, match=r"x must be floating point of shape \(\.\.\., 5\), got torch.int64"):
         Highway(5)(torch.ones(2, 5, dtype=torch.int64))
+
+
+@given(seed=strategies.seeds)
+def test_equal_branches_make_the_gate_of_a_layer_irrelevant(seed: int) -> None:
+    layer, x = laws.randomised(Highway(5, 3, activation=nn.Identity()), seed % 1000), normal(seed, 4, 5)
+    layer.projection.load_state_dict(layer.transforms[0].state_dict())
+    assert_close(layer(x), layer.transforms[0](x), atol=1e-12, rtol=1e-12)

@@ -208,3 +208,21 @@ def test_pair_mask_is_an_outer_and(device: str) -> None:
     one, other = masking.pair_mask(queries, None), masking.pair_mask(None, keys)
     assert one is not None and one.shape == (1, 3, 1) and other is not None and other.shape == (1, 1, 2)
     assert masking.pair_mask(None, None) is None
+
+
+@given(sentence=strategies.sentences(), data=st.data())
+def test_pools_know_neither_order_nor_repetition(sentence: strategies.Sentences, data: st.DataObject) -> None:
+    """Max and mean are the same for a sentence said twice, and the sum doubles; the max is never below the mean."""
+    x, mask = sentence.x, sentence.mask
+    order = torch.tensor(data.draw(st.permutations(range(x.shape[1]))))
+    for pool, factor in ((masking.masked_max, 1), (masking.masked_mean, 1), (masking.masked_sum, 2)):
+        once = pool(x, mask)
+        assert_close(pool(x[:, order], mask[:, order]), once, atol=1e-12, rtol=1e-12)
+        assert_close(pool(x.repeat(1, 2, 1), mask.repeat(1, 2)), factor * once, atol=1e-12, rtol=1e-12)
+    assert torch.all(masking.masked_max(x, mask) >= masking.masked_mean(x, mask) - 1e-12)
+
+
+def test_the_maximum_of_negative_words_is_not_the_0_of_padding() -> None:
+    x = torch.tensor([[[-3.0], [-2.0], [0.0]]])
+    mask = torch.tensor([[True, True, False]])
+    assert masking.masked_max(x, mask).item() == -2 and masking.masked_mean(x, mask).item() == -2.5

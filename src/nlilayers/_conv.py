@@ -137,6 +137,8 @@ class GatedConvEncoder(nn.Module):
 
     "Gated Convolutional Neural Network for Sentence Matching", Interspeech 2019
 
+    .. math:: h^L, c^L = \mathrm{block}_L(h^{L-1}, c^{L-1}), \qquad h^0 = x, \quad c^0 = 0
+
     The first block, :class:`GatedConvBlock`, maps the words to the hidden size, and begins with cells of 0. The last
     hidden states are the output; a word there has seen :math:`L (k - 1) + 1` words, with :math:`L` = ``num_layers``.
 

@@ -142,9 +142,15 @@ class AlignmentFactorization(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the three machines anew."""
+        r"""Draw the three machines anew, each for an output of variance 1 from independent words of variance 1.
+
+        Their difference has variance 2, so that its machine starts from numbers smaller by :math:`\sqrt 2`.
+        """
         for machine in (self.concat, self.subtract, self.multiply):
             machine.reset_parameters()
+        with torch.no_grad():
+            self.subtract.weight.div_(math.sqrt(2))
+            self.subtract.factors.div_(math.sqrt(2))
 
     def forward(self, x: Tensor, aligned: Tensor) -> Tensor:
         """The three scalars of each word.

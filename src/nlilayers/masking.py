@@ -72,6 +72,9 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
 def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None:
     """Raise a ``ValueError`` naming ``name`` unless ``mask`` is ``None`` or boolean of exactly this shape.
 
+    Shape:
+        any → nothing.
+
     Example::
 
         >>> require_mask("premise_mask", torch.ones(2, 5), (2, 5))
@@ -89,6 +92,9 @@ def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None
 def require_features(name: str, x: Tensor, features: int) -> None:
     """Raise a ``ValueError`` naming ``name`` unless ``x`` is floating point of shape ``(..., features)``.
 
+    Shape:
+        any → nothing.
+
     Example::
 
         >>> require_features("x", torch.ones(2, 5), 4)
@@ -105,6 +111,9 @@ def require_sequence(name: str, x: Tensor, features: int | None = None) -> None:
     """Raise a ``ValueError`` naming ``name`` unless ``x`` is floating point of shape ``(batch, length, features)``.
 
     With ``features`` it must have that many of them.
+
+    Shape:
+        any → nothing.
 
     Example::
 
