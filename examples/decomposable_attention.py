@@ -1,8 +1,10 @@
-"""Decomposable Attention: Parikh, Täckström, Das, Uszkoreit 2016, https://arxiv.org/abs/1606.01933.
+r"""Decomposable Attention: Parikh, Täckström, Das, Uszkoreit 2016, https://arxiv.org/abs/1606.01933.
 
-python examples/decomposable_attention.py train                     # the generated corpus
-python examples/decomposable_attention.py train --intra-attention
-python examples/decomposable_attention.py predict --run runs/decomposable_attention \
+Commands::
+
+    python examples/decomposable_attention.py train                     # the generated corpus
+    python examples/decomposable_attention.py train --intra-attention
+    python examples/decomposable_attention.py predict --run runs/decomposable_attention \
         --premise "Bob is awake." --hypothesis "Bob is asleep."
 """
 

@@ -18,7 +18,7 @@ def write_corpora(folder: Path, train: int = 160) -> list[str]:
     for split, count in (("train", train), ("dev", 60), ("test", 60)):
         path = folder / f"{split}.tsv"
         rows = ["gold_label\tsentence1\tsentence2\tpos1\tpos2\tphenomenon"]
-        for pair in generated_pairs(count, split):  # type: ignore[arg-type]
+        for pair in generated_pairs(count, split):
             sides = (pair.premise, pair.hypothesis, pair.premise_pos or [], pair.hypothesis_pos or [])
             rows.append("\t".join([pair.label, *map(" ".join, sides), pair.phenomenon]))
         path.write_text("\n".join(rows) + "\n")

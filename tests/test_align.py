@@ -50,7 +50,7 @@ def rectangles(sentences: Sentences) -> Sentences:
 
 @given(pair=PAIRS)
 def test_eqs_1_and_2_equal_the_loop(device: str, pair: Sentences) -> None:
-    F = feedforward()  # noqa: N806
+    F = feedforward()
     beta, alpha = DecomposableAlign(feedforward().to(device))(*pair.to(device).tensors, *pair.to(device).masks)
     for b in range(pair.x.shape[0]):
         premise, hypothesis = (words(x[b], mask[b]) for x, mask in zip(pair.tensors, pair.masks, strict=True))
@@ -66,7 +66,7 @@ def test_eqs_1_and_2_equal_the_loop(device: str, pair: Sentences) -> None:
 
 @given(sentence=strategies.sentences(), max_distance=st.integers(0, 3))
 def test_eqs_6_and_7_equal_the_loop(device: str, sentence: Sentences, max_distance: int) -> None:
-    F, prior = feedforward(), asymmetric_prior(max_distance)  # noqa: N806
+    F, prior = feedforward(), asymmetric_prior(max_distance)
     real = rectangles(sentence).to(device)
     layer = IntraAlign(feedforward().to(device), prior=asymmetric_prior(max_distance, device))
     ours = layer(real.x, real.mask)
@@ -79,7 +79,7 @@ def test_eqs_6_and_7_equal_the_loop(device: str, sentence: Sentences, max_distan
 
 @given(pair=PAIRS)
 def test_module_equals_function(device: str, pair: Sentences) -> None:
-    pair, F = pair.to(device), feedforward().to(device)  # noqa: N806
+    pair, F = pair.to(device), feedforward().to(device)
     scores = functional.dot_scores(F(pair.tensors[0]), F(pair.tensors[1]))
     expected = functional.align(scores, *pair.tensors, *pair.masks)
     for ours, theirs in zip(DecomposableAlign(F)(*pair.tensors, *pair.masks), expected, strict=True):
@@ -167,7 +167,7 @@ def test_aligned_words_lie_between_the_words_they_average(device: str, pair: Sen
 def test_the_feedforward_sees_each_word_once(device: str) -> None:
     """The decomposition of Eq 1: n + m words, never n m pairs."""
     seen: list[int] = []
-    F = feedforward().to(device)  # noqa: N806
+    F = feedforward().to(device)
     F.register_forward_hook(lambda _module, arguments, _output: seen.append(arguments[0][..., 0].numel()))
     DecomposableAlign(F)(normal(0, 1, 7, FEATURES).to(device), normal(1, 1, 5, FEATURES).to(device))
     assert sum(seen) == 7 + 5
@@ -284,7 +284,7 @@ INTRA_PRIORS = {
 @given(sentence=strategies.sentences())
 def test_eqs_6_and_7_equal_the_loop_with_masks_and_every_prior(build, beta, sentence: Sentences) -> None:
     """Distances are those of positions, not of ranks among the real words."""
-    F, prior = feedforward(), build()  # noqa: N806
+    F, prior = feedforward(), build()
     if prior is not None:
         prior = prior.double()
         if hasattr(prior, "initial_w"):
@@ -300,7 +300,7 @@ def test_eqs_6_and_7_equal_the_loop_with_masks_and_every_prior(build, beta, sent
 
 @given(sentence=strategies.sentences())
 def test_intra_module_equals_function(sentence: Sentences) -> None:
-    F, prior = feedforward(), asymmetric_prior(2)  # noqa: N806
+    F, prior = feedforward(), asymmetric_prior(2)
     x, n = masking.zero_padding(sentence.x, sentence.mask), sentence.x.shape[1]
     a = functional.intra_alignment_weights(functional.dot_scores(F(x), F(x)), prior(n, n), sentence.mask)
     layer = IntraAlign(F, prior=prior)
@@ -321,7 +321,7 @@ def test_peer_bug_4_padding_is_masked_on_both_sides(pair: Sentences) -> None:
 
 
 def test_rotating_the_features_of_the_scores_leaves_the_alignment() -> None:
-    F, rotation = feedforward(), torch.linalg.qr(normal(3, 11, 11)).Q  # noqa: N806
+    F, rotation = feedforward(), torch.linalg.qr(normal(3, 11, 11)).Q
 
     class Rotated(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

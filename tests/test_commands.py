@@ -77,6 +77,7 @@ def one_line(done) -> str:
         (["--train", "none.tsv", "--dev", "none.tsv"], "none.tsv: no such file"),
         (["--lr", "-1"], "--lr must be positive and finite, got -1.0"),
         (["--vectors", "none.txt"], "none.txt: no such file"),
+        (["--vector-size", "0"], "--vector-size must be at least 1, got 0"),
     ],
 )
 def test_options_that_do_not_fit_together(arguments: list[str], message: str, tmp_path: Path) -> None:
@@ -116,10 +117,10 @@ def test_every_option_has_its_help() -> None:
     text = " ".join(run_script("train", "--help").stdout.replace("│", " ").split())
     for owner in (Data, Recipe, DecomposableAttentionConfig):
         source = ast.parse(inspect.getsource(owner)).body[0]
-        for node, following in itertools.pairwise(source.body):  # type: ignore[attr-defined]
-            if isinstance(node, ast.AnnAssign) and node.target.id != "num_classes":  # type: ignore[union-attr]
-                assert f"--{node.target.id.replace('_', '-')}" in text  # type: ignore[union-attr]
-                assert " ".join(ast.literal_eval(following.value).split()) in text  # type: ignore[attr-defined]
+        for node, following in itertools.pairwise(source.body):
+            if isinstance(node, ast.AnnAssign) and node.target.id != "num_classes":
+                assert f"--{node.target.id.replace('_', '-')}" in text
+                assert " ".join(ast.literal_eval(following.value).split()) in text
 
 
 def test_damaged_folders_end_with_one_line(run: Path, tmp_path: Path) -> None:

@@ -168,6 +168,13 @@ def test_every_parameter_is_used(intra_attention: bool) -> None:
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.parameters())
 
 
+def test_glorots_start_has_no_biases_and_its_bounds() -> None:
+    glorot, plain = model_of(hidden_size=30).compare[0], model_of(hidden_size=30, glorot=False).compare[0]
+    assert torch.all(glorot.bias == 0) and glorot.bias.shape == plain.bias.shape and plain.bias.abs().max() > 0
+    bound = (6 / (60 + 30)) ** 0.5
+    assert 0.9 * bound < glorot.weight.abs().max() <= bound and plain.weight.abs().max() <= 60**-0.5 < 0.9 * bound
+
+
 def test_vectors_of_any_precision_fit() -> None:
     pair = Sentence(torch.tensor([[1, 2]]), torch.tensor([[True, True]]))
     for dtype in (torch.float16, torch.float64):

@@ -173,7 +173,7 @@ def test_a_checkpoint_restores_every_bit(tmp_path: Path, optimizer: str) -> None
             layer(torch.full((2, 3), 1.0 + step)).square().sum().backward()
             optimiser.step()
 
-    recipe = Recipe(optimizer=optimizer)  # type: ignore[arg-type]
+    recipe = Recipe(optimizer=optimizer)
     torch.manual_seed(0)
     first, second = nn.Linear(3, 5), nn.Linear(3, 5)
     one, two = (recipe.make_optimizer(layer.parameters(), 0.1) for layer in (first, second))
@@ -225,7 +225,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     "wrong", [{"lr": 0.0}, {"lr": float("nan")}, {"batch_size": 0}, {"epochs": 0}, {"patience": 0}, {"clip_norm": -1.0}]
 )
 def test_recipes_that_make_no_sense(wrong: dict[str, float]) -> None:
-    (problem,) = Recipe(**wrong).problems()  # type: ignore[arg-type]
+    (problem,) = Recipe(**wrong).problems()
     assert (
         problem.startswith(f"--{next(iter(wrong)).replace('_', '-')} must be")
         and str(next(iter(wrong.values()))) in problem

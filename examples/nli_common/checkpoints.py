@@ -74,7 +74,7 @@ def load_weights(path: Path, model: nn.Module) -> None:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+            model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118 - it is no dictionary
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; has the run trained for an epoch?") from None
     except (SafetensorError, RuntimeError, OSError) as error:

@@ -144,12 +144,13 @@ def _train(
         checkpoint_seconds,
     )
 
-    best = script.model(config, lexicon)
+    best = _build(script, config, lexicon)
     load_weights(run.weights, best)
+    prepared = accelerator.prepare(best)
     results: dict[str, Metrics] = {}
     for name in ("test", "dev"):
         if name in datasets:
-            prepared, batches = accelerator.prepare(best, loader(datasets[name], EVALUATION_BATCH, None))
+            batches = accelerator.prepare(loader(datasets[name], EVALUATION_BATCH, None))
             results[name] = evaluate(prepared, batches, accelerator, labels, phenomena)
     if lock is None:
         return

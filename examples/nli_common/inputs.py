@@ -58,11 +58,13 @@ class Data:
         """Every word of the corpora with its vector.
 
         Raises:
-            InputError: if the vector file is bad.
+            InputError: if the vector file is bad, or the width of the random vectors is not positive.
         """
         words = list(dict.fromkeys(word for corpus in corpora.values() for word in corpus.words))
         tags = corpora["train"].tags
         if self.vectors is None:
+            if self.vector_size < 1:
+                raise InputError(f"--vector-size must be at least 1, got {self.vector_size}")
             return Lexicon.random(words, self.vector_size, tags=tags)
         return Lexicon.from_file(self.vectors, words, tags=tags)
 
@@ -70,12 +72,10 @@ class Data:
         """What tells these inputs from others, wherever they lie.
 
         Raises:
-            InputError: if the vector file is missing, or the width of the random vectors is not positive.
+            InputError: if the vector file is missing.
         """
         digests: dict[str, Any] = {name: corpus.digest for name, corpus in corpora.items()}
         if self.vectors is None:
-            if self.vector_size < 1:
-                raise InputError(f"--vector-size must be at least 1, got {self.vector_size}")
             return digests | {"vectors": {"random": self.vector_size}}
         return digests | {"vectors": fingerprint(self.vectors)}
 

@@ -15,14 +15,6 @@ NumClasses = Annotated[int, tyro.conf.Suppress]
 """The number of classes in a configuration: the training data tells it, not the command line."""
 
 
-class Config(Protocol):
-    """A model's frozen dataclass of paper values, with a field ``num_classes``."""
-
-    @property
-    def learning_rate(self) -> float:
-        """The paper's."""
-
-
 @runtime_checkable
 class Aligns(Protocol):
     """A model that can show which words it aligned."""
@@ -36,7 +28,11 @@ class Aligns(Protocol):
 
 @dataclass(frozen=True)
 class Script:
-    """A model's name, class, default configuration (a dataclass, see :class:`Config`) and recipe."""
+    """A model's name, class, default configuration and recipe.
+
+    The configuration is a frozen dataclass of the paper's values, with a field ``num_classes`` and the paper's
+    ``learning_rate``.
+    """
 
     name: str
     model: Callable[[Any, Lexicon], nn.Module]

@@ -81,7 +81,7 @@ def fit(
         console.print(f"resuming at epoch {at.epoch + 1}, step {at.step}")
     while at.epoch < recipe.epochs and at.epoch - at.best_epoch <= recipe.patience:
         order.start_epoch(at.epoch)
-        loss_sum = torch.tensor(at.loss, dtype=torch.float64, device=accelerator.device)
+        loss_sum = torch.tensor(at.loss, device=accelerator.device)
         model.train()
         started = saved = time.perf_counter()
         with _bar(console, accelerator.is_main_process) as bar:
@@ -94,7 +94,7 @@ def fit(
                 if recipe.clip_norm is not None:
                     accelerator.clip_grad_norm_(model.parameters(), recipe.clip_norm)
                 optimizer.step()
-                loss_sum += loss.detach().double()
+                loss_sum += loss.detach()
                 at.step += 1
                 bar.advance(task)
                 if time.perf_counter() - saved > checkpoint_seconds:

@@ -3,7 +3,8 @@
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers.masking import require_mask, require_sequence, zero_padding
+from nlilayers._checks import require_mask, require_sequence
+from nlilayers.masking import zero_padding
 
 
 class DecomposableAlign(nn.Module):

@@ -7,8 +7,9 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from nlilayers import functional
+from nlilayers._checks import require_mask, require_probability, require_sequence
 from nlilayers._priors import GaussianPrior
-from nlilayers.masking import require_mask, require_sequence, zero_padding
+from nlilayers.masking import zero_padding
 
 
 class GaussianSelfAttention(nn.Module):
@@ -80,8 +81,7 @@ class GaussianSelfAttention(nn.Module):
             raise ValueError(
                 f"embed_dim must be a positive multiple of num_heads, got embed_dim={embed_dim}, num_heads={num_heads}"
             )
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"dropout must be a probability, got {dropout}")
+        require_probability("dropout", dropout)
         _require_window(window)
         self.embed_dim, self.num_heads = embed_dim, num_heads
         self.window = window

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
+from nlilayers._checks import require_positive
 
 
 class CharNgramEmbedding(nn.Module):
@@ -65,10 +66,7 @@ class CharNgramEmbedding(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        sizes = {"embedding_dim": embedding_dim, "ngram_size": ngram_size, "num_embeddings": num_embeddings}
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
+        require_positive(embedding_dim=embedding_dim, ngram_size=ngram_size, num_embeddings=num_embeddings)
         self.embedding_dim, self.ngram_size, self.num_embeddings = embedding_dim, ngram_size, num_embeddings
         self.seed = seed
         self.register_buffer("weight", torch.empty(num_embeddings + 1, embedding_dim, device=device, dtype=dtype))

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers.masking import require_mask, require_sequence, zero_padding
+from nlilayers._checks import require_mask, require_positive, require_probability, require_sequence
+from nlilayers.masking import zero_padding
 
 
 class GatedConvBlock(nn.Module):
@@ -69,9 +70,7 @@ class GatedConvBlock(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        for name, size in (("in_features", in_features), ("out_features", out_features), ("kernel_size", kernel_size)):
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
+        require_positive(in_features=in_features, out_features=out_features, kernel_size=kernel_size)
         self.in_features, self.out_features, self.kernel_size = in_features, out_features, kernel_size
         self.forget_gate, self.output_gate = forget_gate, output_gate
         rows = (1 + forget_gate + output_gate) * out_features
@@ -181,10 +180,8 @@ class GatedConvEncoder(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"num_layers must be at least 1, got {num_layers}")
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"dropout must be a probability, got {dropout}")
+        require_positive(num_layers=num_layers)
+        require_probability("dropout", dropout)
         self.in_features, self.hidden_size, self.num_layers = in_features, hidden_size, num_layers
         self.blocks = nn.ModuleList(
             GatedConvBlock(

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers.masking import require_features
+from nlilayers._checks import require_features, require_positive
 
 
 class FactorizationMachine(nn.Module):
@@ -54,9 +54,7 @@ class FactorizationMachine(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        for name, size in (("in_features", in_features), ("num_factors", num_factors)):
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
+        require_positive(in_features=in_features, num_factors=num_factors)
         self.in_features, self.num_factors = in_features, num_factors
         self.bias = nn.Parameter(torch.empty((), device=device, dtype=dtype))
         self.weight = nn.Parameter(torch.empty(in_features, device=device, dtype=dtype))
@@ -133,8 +131,7 @@ class AlignmentFactorization(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if embed_dim < 1:
-            raise ValueError(f"embed_dim must be at least 1, got {embed_dim}")
+        require_positive(embed_dim=embed_dim)
         self.embed_dim, self.num_factors = embed_dim, num_factors
         self.concat = FactorizationMachine(2 * embed_dim, num_factors, device=device, dtype=dtype)
         self.subtract = FactorizationMachine(embed_dim, num_factors, device=device, dtype=dtype)

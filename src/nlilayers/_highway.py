@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers.masking import require_features
+from nlilayers._checks import require_features, require_positive
 
 
 class Highway(nn.Module):
@@ -59,10 +59,7 @@ class Highway(nn.Module):
     ) -> None:
         super().__init__()
         out_features = in_features if out_features is None else out_features
-        sizes = {"in_features": in_features, "out_features": out_features, "num_layers": num_layers}
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
+        require_positive(in_features=in_features, out_features=out_features, num_layers=num_layers)
         self.in_features, self.out_features, self.num_layers = in_features, out_features, num_layers
         self.activation = activation
 

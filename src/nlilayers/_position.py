@@ -3,8 +3,8 @@
 from torch import Tensor, nn
 
 from nlilayers import functional
+from nlilayers._checks import require_sequence
 from nlilayers._precision import at_least_float32
-from nlilayers.masking import require_sequence
 
 
 class SinusoidalPositionalEncoding(nn.Module):

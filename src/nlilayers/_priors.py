@@ -95,7 +95,6 @@ class GaussianPrior(nn.Module):
             query_length: n.
             key_length: m; ``None`` means n.
         """
-        key_length = query_length if key_length is None else key_length
         distances = functional.token_distances(query_length, key_length, self.rho.device)
         return functional.gaussian_bias(self.w, self.b, distances)
 
@@ -142,7 +141,6 @@ class ZipfPrior(nn.Module):
             query_length: n.
             key_length: m; ``None`` means n.
         """
-        key_length = query_length if key_length is None else key_length
         distances = functional.token_distances(query_length, key_length, self.like.device)
         return functional.zipf_bias(distances.to(at_least_float32(self.like.dtype)))
 
@@ -206,7 +204,6 @@ class LinearPrior(nn.Module):
             query_length: n.
             key_length: m; ``None`` means n.
         """
-        key_length = query_length if key_length is None else key_length
         return functional.linear_bias(self.w, functional.token_distances(query_length, key_length, self.theta.device))
 
     def extra_repr(self) -> str:
@@ -274,7 +271,6 @@ class DistancePrior(nn.Module):
             query_length: n.
             key_length: m; ``None`` means n.
         """
-        key_length = query_length if key_length is None else key_length
         return functional.distance_bias(
             self.bias, functional.token_distances(query_length, key_length, self.bias.device)
         )

@@ -18,6 +18,7 @@ tensor([[2.],
 import torch
 from torch import Tensor
 
+from nlilayers._checks import require_mask, require_sequence
 from nlilayers._precision import at_least_float32
 
 __all__ = [
@@ -27,9 +28,6 @@ __all__ = [
     "masked_softmax",
     "masked_sum",
     "pair_mask",
-    "require_features",
-    "require_mask",
-    "require_sequence",
     "zero_padding",
 ]
 
@@ -67,65 +65,6 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
                 f"lengths must lie between 0 and max_length={max_length}, got values from {shortest} to {longest}"
             )
     return torch.arange(max_length, device=lengths.device) < lengths[:, None]
-
-
-def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None:
-    """Raise a ``ValueError`` naming ``name`` unless ``mask`` is ``None`` or boolean of exactly this shape.
-
-    Shape:
-        any → nothing.
-
-    Example::
-
-        >>> require_mask("premise_mask", torch.ones(2, 5), (2, 5))
-        Traceback (most recent call last):
-        ValueError: premise_mask must be torch.bool of shape (2, 5) with True for real tokens, got torch.float32 of
-        shape (2, 5)
-    """
-    if mask is not None and (mask.dtype != torch.bool or tuple(mask.shape) != tuple(shape)):
-        raise ValueError(
-            f"{name} must be torch.bool of shape {tuple(shape)} with True for real tokens, "
-            f"got {mask.dtype} of shape {tuple(mask.shape)}"
-        )
-
-
-def require_features(name: str, x: Tensor, features: int) -> None:
-    """Raise a ``ValueError`` naming ``name`` unless ``x`` is floating point of shape ``(..., features)``.
-
-    Shape:
-        any → nothing.
-
-    Example::
-
-        >>> require_features("x", torch.ones(2, 5), 4)
-        Traceback (most recent call last):
-        ValueError: x must be floating point of shape (..., 4), got torch.float32 of shape (2, 5)
-    """
-    if x.ndim < 1 or x.shape[-1] != features or not x.dtype.is_floating_point:
-        raise ValueError(
-            f"{name} must be floating point of shape (..., {features}), got {x.dtype} of shape {tuple(x.shape)}"
-        )
-
-
-def require_sequence(name: str, x: Tensor, features: int | None = None) -> None:
-    """Raise a ``ValueError`` naming ``name`` unless ``x`` is floating point of shape ``(batch, length, features)``.
-
-    With ``features`` it must have that many of them.
-
-    Shape:
-        any → nothing.
-
-    Example::
-
-        >>> require_sequence("x", torch.ones(2, 5))
-        Traceback (most recent call last):
-        ValueError: x must be floating point of shape (batch, length, features), got torch.float32 of shape (2, 5)
-    """
-    if x.ndim != 3 or not x.dtype.is_floating_point or (features is not None and x.shape[2] != features):
-        wanted = "features" if features is None else features
-        raise ValueError(
-            f"{name} must be floating point of shape (batch, length, {wanted}), got {x.dtype} of shape {tuple(x.shape)}"
-        )
 
 
 def zero_padding(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -11,9 +11,7 @@ tensor([[ 0, -1, -2],
 
 from nlilayers.functional._align import align as align
 from nlilayers.functional._align import alignment_weights as alignment_weights
-from nlilayers.functional._align import dot_scores as dot_scores
 from nlilayers.functional._align import intra_alignment_weights as intra_alignment_weights
-from nlilayers.functional._align import weighted_sum as weighted_sum
 from nlilayers.functional._attention import attend as attend
 from nlilayers.functional._attention import attention_scores as attention_scores
 from nlilayers.functional._attention import self_attention_weights as self_attention_weights
@@ -23,6 +21,8 @@ from nlilayers.functional._char_ngram import code_points as code_points
 from nlilayers.functional._char_ngram import fnv1a as fnv1a
 from nlilayers.functional._conv import gated_cell as gated_cell
 from nlilayers.functional._conv import same_convolution as same_convolution
+from nlilayers.functional._dot_product import dot_scores as dot_scores
+from nlilayers.functional._dot_product import weighted_sum as weighted_sum
 from nlilayers.functional._factorization import alignment_factorization as alignment_factorization
 from nlilayers.functional._factorization import factorization_machine as factorization_machine
 from nlilayers.functional._highway import highway as highway

@@ -1,8 +1,8 @@
 """Self-attention with a distance prior: the equations of Guo et al. 2019."""
 
-from einops import einsum
 from torch import Tensor
 
+from nlilayers.functional._dot_product import dot_scores, weighted_sum
 from nlilayers.functional._priors import token_distances
 from nlilayers.masking import masked_softmax, pair_mask
 
@@ -33,7 +33,7 @@ def attention_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tenso
         tensor([[[[5.5000, 1.0000]]]])
     """
     # The queries are scaled, not the scores: there are fewer of them, and a half does not overflow on the way.
-    return einsum(queries * scale, keys, "b h n d, b h m d -> b h n m")
+    return dot_scores(queries * scale, keys)
 
 
 def self_attention_weights(
@@ -98,4 +98,4 @@ def attend(weights: Tensor, values: Tensor) -> Tensor:
         >>> attend(torch.tensor([[[[0.5, 0.5]]]]), torch.tensor([[[[1.0], [3.0]]]]))
         tensor([[[[2.]]]])
     """
-    return einsum(weights, values, "b h n m, b h m d -> b h n d")
+    return weighted_sum(weights, values)

@@ -6,12 +6,12 @@ from torch import Tensor
 from nlilayers._precision import at_least_float32
 
 
-def token_distances(query_length: int, key_length: int, device: torch.device | None = None) -> Tensor:
+def token_distances(query_length: int, key_length: int | None = None, device: torch.device | None = None) -> Tensor:
     """The signed distances :math:`i - j` of query position i and key position j, both counted from 0.
 
     Args:
         query_length: n.
-        key_length: m.
+        key_length: m; ``None`` means n.
         device: where the result lies.
 
     Shape:
@@ -25,7 +25,7 @@ def token_distances(query_length: int, key_length: int, device: torch.device | N
                 [ 1,  0]])
     """
     i = torch.arange(query_length, device=device)
-    j = torch.arange(key_length, device=device)
+    j = i if key_length is None else torch.arange(key_length, device=device)
     return i[:, None] - j
 
 

@@ -1,0 +1,81 @@
+"""What layers ask of their arguments: a ``ValueError`` says the name, what was expected and what came."""
+
+import torch
+from torch import Tensor
+
+
+def require_positive(**sizes: int) -> None:
+    """Each of the named sizes is at least 1.
+
+    Example::
+
+        >>> require_positive(in_features=3, out_features=0)
+        Traceback (most recent call last):
+        ValueError: out_features must be at least 1, got 0
+    """
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
+
+
+def require_probability(name: str, value: float) -> None:
+    """The value lies between 0 and 1.
+
+    Example::
+
+        >>> require_probability("dropout", 2.0)
+        Traceback (most recent call last):
+        ValueError: dropout must be a probability, got 2.0
+    """
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a probability, got {value}")
+
+
+def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None:
+    """Raise a ``ValueError`` naming ``name`` unless ``mask`` is ``None`` or boolean of exactly this shape.
+
+    Example::
+
+        >>> require_mask("premise_mask", torch.ones(2, 5), (2, 5))
+        Traceback (most recent call last):
+        ValueError: premise_mask must be torch.bool of shape (2, 5) with True for real tokens, got torch.float32 of
+        shape (2, 5)
+    """
+    if mask is not None and (mask.dtype != torch.bool or tuple(mask.shape) != tuple(shape)):
+        raise ValueError(
+            f"{name} must be torch.bool of shape {tuple(shape)} with True for real tokens, "
+            f"got {mask.dtype} of shape {tuple(mask.shape)}"
+        )
+
+
+def require_features(name: str, x: Tensor, features: int) -> None:
+    """Raise a ``ValueError`` naming ``name`` unless ``x`` is floating point of shape ``(..., features)``.
+
+    Example::
+
+        >>> require_features("x", torch.ones(2, 5), 4)
+        Traceback (most recent call last):
+        ValueError: x must be floating point of shape (..., 4), got torch.float32 of shape (2, 5)
+    """
+    if x.ndim < 1 or x.shape[-1] != features or not x.dtype.is_floating_point:
+        raise ValueError(
+            f"{name} must be floating point of shape (..., {features}), got {x.dtype} of shape {tuple(x.shape)}"
+        )
+
+
+def require_sequence(name: str, x: Tensor, features: int | None = None) -> None:
+    """Raise a ``ValueError`` naming ``name`` unless ``x`` is floating point of shape ``(batch, length, features)``.
+
+    With ``features`` it must have that many of them.
+
+    Example::
+
+        >>> require_sequence("x", torch.ones(2, 5))
+        Traceback (most recent call last):
+        ValueError: x must be floating point of shape (batch, length, features), got torch.float32 of shape (2, 5)
+    """
+    if x.ndim != 3 or not x.dtype.is_floating_point or (features is not None and x.shape[2] != features):
+        wanted = "features" if features is None else features
+        raise ValueError(
+            f"{name} must be floating point of shape (batch, length, {wanted}), got {x.dtype} of shape {tuple(x.shape)}"
+        )
