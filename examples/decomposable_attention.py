@@ -15,9 +15,11 @@ from torch import Tensor, nn
 
 from nli_common.commands import main
 from nli_common.data import Sentence
+from nli_common.feedforward import feedforward, start_from_glorot
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.script import NumClasses, Script
+from nli_common.words import WordVectors
 from nlilayers import DecomposableAlign, DistancePrior, IntraAlign
 from nlilayers.masking import masked_sum
 
@@ -64,14 +66,18 @@ class DecomposableAttention(nn.Module):
         super().__init__()
         d = config.hidden_size
         fragment = 2 * d if config.intra_attention else d
-        self.embedding = FixedEmbedding(lexicon)
+        self.embedding = WordsBehindNull(lexicon)
         self.projection = nn.Linear(lexicon.dim, d, bias=False)
         self.intra = None
         if config.intra_attention:
-            self.intra = IntraAlign(feedforward(d, d, config.dropout), prior=DistancePrior(config.max_distance))
-        self.attend = DecomposableAlign(feedforward(fragment, d, config.dropout))
-        self.compare = feedforward(2 * fragment, d, config.dropout)
-        self.aggregate = nn.Sequential(feedforward(2 * d, d, config.dropout), nn.Linear(d, config.num_classes))
+            self.intra = IntraAlign(
+                feedforward(d, d, d, dropout=config.dropout), prior=DistancePrior(config.max_distance)
+            )
+        self.attend = DecomposableAlign(feedforward(fragment, d, d, dropout=config.dropout))
+        self.compare = feedforward(2 * fragment, d, d, dropout=config.dropout)
+        self.aggregate = nn.Sequential(
+            feedforward(2 * d, d, d, dropout=config.dropout), nn.Linear(d, config.num_classes)
+        )
         if config.glorot:
             self.apply(start_from_glorot)
 
@@ -99,48 +105,28 @@ class DecomposableAttention(nn.Module):
         return self.attend.alignment_weights(a, b, a_mask, b_mask)[0]
 
 
-class FixedEmbedding(nn.Module):
-    """Word vectors that training leaves alone, behind a NULL token that every sentence begins with."""
+class WordsBehindNull(nn.Module):
+    """Fixed word vectors, behind a NULL token that every sentence begins with."""
 
-    vectors: Tensor
     null: Tensor
 
     def __init__(self, lexicon: Lexicon) -> None:
         super().__init__()
-        self.register_buffer("vectors", lexicon.vectors.to(torch.get_default_dtype()), persistent=False)
-        self.register_buffer("null", torch.randn(lexicon.dim) * self.vectors.std())
+        self.words = WordVectors(lexicon)
+        self.register_buffer("null", torch.randn(lexicon.dim) * self.words.vectors.std())
 
     def forward(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
         """Vectors ``(b, 1 + n, dim)`` and the mask of them."""
-        words = nn.functional.embedding(sentence.tokens, self.vectors)
+        words = self.words(sentence.tokens)
         null = self.null.expand(len(words), 1, -1)
         return torch.cat([null, words], dim=1), nn.functional.pad(sentence.mask, (1, 0), value=True)
 
 
-def feedforward(in_features: int, hidden_size: int, dropout: float) -> nn.Sequential:
-    """Two layers of rectified units: F, G, H and F_intra of the paper."""
-    return nn.Sequential(
-        nn.Linear(in_features, hidden_size),
-        nn.ReLU(),
-        nn.Dropout(dropout),
-        nn.Linear(hidden_size, hidden_size),
-        nn.ReLU(),
-    )
-
-
-def start_from_glorot(module: nn.Module) -> None:
-    """Glorot's uniform weights, and biases of 0; the paper does not say where it starts."""
-    if isinstance(module, nn.Linear):
-        nn.init.xavier_uniform_(module.weight)
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)
-
-
 SCRIPT = Script(
     name="decomposable_attention",
-    model=DecomposableAttention,
-    config=DecomposableAttentionConfig(),
+    models={DecomposableAttentionConfig: DecomposableAttention},
     recipe=Recipe(optimizer="adagrad", batch_size=4, epochs=50),
+    quick=Recipe(lr=1e-3, epochs=10),
 )
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def test_the_papers_parameter_counts(intra_attention: bool, expected: int) -> No
 
 def test_the_papers_recipe() -> None:
     recipe = SCRIPT.recipe
-    assert (recipe.optimizer, recipe.batch_size, SCRIPT.config.dropout) == ("adagrad", 4, 0.2)
+    assert (recipe.optimizer, recipe.batch_size, DecomposableAttentionConfig().dropout) == ("adagrad", 4, 0.2)
     assert [DecomposableAttentionConfig(intra_attention=intra).learning_rate for intra in (False, True)] == [
         0.05,
         0.025,
@@ -67,7 +67,7 @@ def test_the_whole_forward_equals_the_loop(premise: Sentence, hypothesis: Senten
     model = model_of()
 
     def words(sentence: Sentence, row: int) -> list[list[float]]:
-        vectors = [model.embedding.vectors[t] for t in sentence.tokens[row][sentence.mask[row]]]
+        vectors = [model.embedding.words.vectors[t] for t in sentence.tokens[row][sentence.mask[row]]]
         return [model.projection(v).tolist() for v in (model.embedding.null, *vectors)]
 
     def of(module: torch.nn.Module):

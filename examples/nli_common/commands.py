@@ -1,10 +1,11 @@
 """The command line of a script: train, evaluate, predict."""
 
 import dataclasses
+import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Union
 
 import torch
 import tyro
@@ -32,12 +33,14 @@ from nli_common.training import EVALUATION_BATCH, fit
 
 def main(script: Script) -> None:
     """Run the script's command line; bad input ends with one line on stderr and exit code 2."""
-    config_type: Any = type(script.config)
+    config_type: Any
+    config_type, config_default = _configurations(script)
+    own_corpus = any(word == "--train" or word.startswith("--train=") for word in sys.argv)
 
     def train(
-        config: config_type = script.config,
-        recipe: Recipe = script.recipe,
-        data: Data = Data(),  # noqa: B008 - it is frozen
+        config: config_type = config_default,
+        recipe: Recipe = script.recipe if own_corpus else script.quick,
+        data: Data = script.data,
         seed: int = 0,
         output: Path = Path("runs") / script.name,
         checkpoint_seconds: float = 60.0,
@@ -46,7 +49,7 @@ def main(script: Script) -> None:
 
         Args:
             config: The model.
-            recipe: How it is trained.
+            recipe: How it is trained: the paper's recipe with --train, and a short one for the generated corpus.
             data: The files.
             seed: Of the initial weights, the order of the pairs, and dropout.
             output: Folder of this run: configuration, lexicon, weights, metrics.json, figures.
@@ -77,14 +80,24 @@ def main(script: Script) -> None:
         _predict(script, Run(run), premise, hypothesis, figure)
 
     commands: dict[str, Any] = {"train": train, "evaluate": evaluate, "predict": predict}
+    style = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
     try:
-        tyro.extras.subcommand_cli_from_dict(commands, prog=f"{script.name}.py", config=(tyro.conf.OmitArgPrefixes,))
+        tyro.extras.subcommand_cli_from_dict(commands, prog=f"{script.name}.py", config=style)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
         sys.exit(130)
+
+
+def _configurations(script: Script) -> tuple[Any, Any]:
+    """The type of the configuration option and its default; with several models, each is a word of the command line."""
+    types = list(script.models)
+    if len(types) == 1:
+        return types[0], types[0]()
+    named = (Annotated[kind, tyro.conf.subcommand(name=script.short_name(kind))] for kind in types)
+    return Union[tuple(named)], types[0]()  # noqa: UP007 - the members are not known here
 
 
 def _train(
@@ -103,6 +116,7 @@ def _train(
     config = dataclasses.replace(config, num_classes=len(labels))
     described = {
         "script": script.name,
+        "config": type(config).__name__,
         "model": asdict(config),
         "recipe": asdict(recipe),
         "seed": seed,
@@ -129,7 +143,7 @@ def _train(
     datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}
     parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
     console.print(f"{parameters:,} trainable parameters, {len(lexicon):,} words of {lexicon.dim} dimensions")
-    optimizer = recipe.make_optimizer(model.parameters(), config.learning_rate)
+    optimizer = recipe.make_optimizer(model.parameters(), getattr(config, "learning_rate", math.nan))
     at = fit(
         model,
         optimizer,
@@ -209,8 +223,8 @@ def _restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
     if held.get("script") != script.name:
         raise InputError(f"--run {run.folder}: was written by {held.get('script')}, this is {script.name}")
     try:
-        config = type(script.config)(**held["model"])
-    except (TypeError, ValueError) as error:
+        config = script.config_named(held["config"])(**held["model"])
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{run.config}: {error}") from None
     model = _build(script, config, lexicon)
     load_weights(run.weights, model)
@@ -219,6 +233,6 @@ def _restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
 
 def _build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
     try:
-        return script.model(config, lexicon)
+        return script.models[type(config)](config, lexicon)
     except (ValueError, RuntimeError) as error:
         raise InputError(f"the model cannot be built: {error}") from None

@@ -31,16 +31,25 @@ class Lexicon:
         vectors: ``(len(words), d)``, floating point.
         hashed: the 100 vectors for words that have none, ``(100, d)``; ``None`` draws them with the vectors' spread.
         tags: part-of-speech tags, numbered from 1; 0 is any other tag.
+        alphabet: distinct characters, sorted, numbered from 1; 0 is any other character. ``None`` takes those of the
+            words; a lexicon that is extended keeps its own.
 
     Raises:
         ValueError: if the words are not distinct, or the shapes do not fit.
     """
 
     def __init__(
-        self, words: Sequence[str], vectors: Tensor, *, hashed: Tensor | None = None, tags: Sequence[str] = ()
+        self,
+        words: Sequence[str],
+        vectors: Tensor,
+        *,
+        hashed: Tensor | None = None,
+        tags: Sequence[str] = (),
+        alphabet: Sequence[str] | None = None,
     ) -> None:
         self.words = list(words)
         self.tags = list(tags)
+        self.alphabet = sorted(set().union(*self.words)) if alphabet is None else list(alphabet)
         self.index = {word: i for i, word in enumerate(self.words)}
         if len(self.index) != len(self.words):
             raise ValueError(f"words must be distinct, got {len(self.words)} with {len(self.index)} different ones")
@@ -82,7 +91,8 @@ class Lexicon:
         known = _vectors_of(words, path)
         if not known:
             raise InputError(f"{path}: has a vector for none of the corpus's {len(words):,} words")
-        return cls(list(known), torch.stack(list(known.values())), tags=tags).extended(words)
+        alphabet = sorted(set().union(*words))
+        return cls(list(known), torch.stack(list(known.values())), tags=tags, alphabet=alphabet).extended(words)
 
     def learned_from(self, path: Path, words: Iterable[str]) -> "Lexicon":
         """This lexicon with those of the words that it lacks and the vector file has.
@@ -96,7 +106,7 @@ class Lexicon:
         vectors = torch.stack(list(known.values()))
         if vectors.shape[1] != self.dim:
             raise InputError(f"{path}: has vectors of {vectors.shape[1]} dimensions, the run's have {self.dim}")
-        return Lexicon([*self.words, *known], torch.cat([self.vectors, vectors]), hashed=self.hashed, tags=self.tags)
+        return self._with(known, vectors)
 
     def extended(self, words: Iterable[str]) -> "Lexicon":
         """This lexicon with the words that it lacks behind its own, in their order."""
@@ -104,7 +114,7 @@ class Lexicon:
         if not new:
             return self
         rows = torch.stack([self._vector_of_unknown(*item) for item in zip(new, _buckets(new), strict=True)])
-        return Lexicon([*self.words, *new], torch.cat([self.vectors, rows]), hashed=self.hashed, tags=self.tags)
+        return self._with(new, rows)
 
     def ids(self, words: Iterable[str]) -> list[int]:
         """The ids of words that are all known; see :meth:`extended`."""
@@ -117,7 +127,7 @@ class Lexicon:
 
     def save(self, path: Path) -> None:
         """Write words, tags and vectors to one safetensors file."""
-        strings = json.dumps({"words": self.words, "tags": self.tags}).encode()
+        strings = json.dumps({"words": self.words, "tags": self.tags, "alphabet": self.alphabet}).encode()
         tensors = {
             "vectors": self.vectors.contiguous(),
             "hashed": self.hashed.contiguous(),
@@ -135,11 +145,21 @@ class Lexicon:
         try:
             tensors = load_file(path)
             strings = json.loads(tensors["strings"].numpy().tobytes())
-            return cls(strings["words"], tensors["vectors"], hashed=tensors["hashed"], tags=strings["tags"])
+            names = {"tags": strings["tags"], "alphabet": strings["alphabet"]}
+            return cls(strings["words"], tensors["vectors"], hashed=tensors["hashed"], **names)
         except FileNotFoundError:
             raise InputError(f"{path}: no such file") from None
         except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
             raise InputError(f"{path}: not a lexicon ({error})") from None
+
+    def _with(self, words: Iterable[str], vectors: Tensor) -> "Lexicon":
+        return Lexicon(
+            [*self.words, *words],
+            torch.cat([self.vectors, vectors]),
+            hashed=self.hashed,
+            tags=self.tags,
+            alphabet=self.alphabet,
+        )
 
     def _vector_of_unknown(self, word: str, bucket: int) -> Tensor:
         lower = self.index.get(word.lower())

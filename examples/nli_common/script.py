@@ -1,15 +1,18 @@
 """What a model's file says of itself, and what the commands ask of a model."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import tyro
 from torch import Tensor, nn
 
 from nli_common.data import Sentence
+from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
+from nli_common.tables import Table
 
 NumClasses = Annotated[int, tyro.conf.Suppress]
 """The number of classes in a configuration: the training data tells it, not the command line."""
@@ -28,13 +31,30 @@ class Aligns(Protocol):
 
 @dataclass(frozen=True)
 class Script:
-    """A model's name, class, default configuration and recipe.
+    """What the command line of a model's file is made from.
 
-    The configuration is a frozen dataclass of the paper's values, with a field ``num_classes`` and the paper's
-    ``learning_rate``.
+    A configuration is a frozen dataclass of the paper's values, with a field ``num_classes`` and, where the recipe
+    names no learning rate, a ``learning_rate``.
     """
 
     name: str
-    model: Callable[[Any, Lexicon], nn.Module]
-    config: Any
+    """Of the file, and of the folder that runs go to."""
+    models: Mapping[type, Callable[[Any, Lexicon], nn.Module]]
+    """The class of each configuration and what is built from one; the first is trained unless another is named."""
     recipe: Recipe
+    """How the paper trains it."""
+    quick: Recipe
+    """How it learns the generated corpus in a minute or two."""
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    """The paper's tables of results under the names that ``table`` takes."""
+    data: Data = field(default_factory=Data)
+    """What the paper does to the word vectors."""
+
+    def config_named(self, name: str) -> type:
+        """The configuration's class of this name; a ``KeyError`` if there is none."""
+        return {kind.__name__: kind for kind in self.models}[name]
+
+    def short_name(self, kind: type) -> str:
+        """The name of a configuration on the command line: ``attention-model`` for ``AttentionModelConfig``."""
+        words = re.findall("[A-Z]+(?![a-z])|[A-Z][a-z]+", kind.__name__.removesuffix("Config"))
+        return "-".join(words).lower()

@@ -1,0 +1,23 @@
+"""Feed-forward networks of rectified units."""
+
+from itertools import pairwise
+
+from torch import nn
+
+
+def feedforward(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
+    """Rectified layers of these sizes, the first of them being what enters, with dropout between two of them."""
+    layers: list[nn.Module] = []
+    for in_features, out_features in pairwise(sizes):
+        if layers:
+            layers.append(nn.Dropout(dropout))
+        layers += [nn.Linear(in_features, out_features), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def start_from_glorot(module: nn.Module) -> None:
+    """Glorot's uniform weights and biases of 0, for ``module.apply``."""
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)

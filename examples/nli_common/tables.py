@@ -1,0 +1,41 @@
+"""What a paper's table of results holds: rows that can be trained again, and the figures that were printed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: what distinguishes it from the script's defaults, and what the paper reports."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the configuration, the recipe or the data that this row changes, under their names."""
+    paper: tuple[float | None, ...] = ()
+    """The figures that the paper prints, one for each column of the table; ``None`` where it has none."""
+    parameters: str = ""
+    """Trainable parameters as the paper prints them: ``"4.7M"``."""
+    model: str = ""
+    """Another configuration's class, by name, where the row is not of the script's first model."""
+    script: str = ""
+    """Another script, by name, whose model this row is."""
+    ensemble: bool = False
+    """Average the class probabilities of this row's seeds, instead of their accuracies."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, or a figure, of a paper's results."""
+
+    title: str
+    """``"Table 1: the prior over distances"``."""
+    columns: tuple[str, ...]
+    """The paper's columns of figures: ``("MultiNLI dev, matched", "mismatched")``."""
+    rows: tuple[Row, ...]
+    note: str = ""
+    """What a reader must know of the rows: readings taken, rows that are left out and why."""
+    figure: Literal["none", "bars", "grid", "sweep"] = "none"
+    """How it is drawn: a bar for each row; or one square, or one point, for each row's ``place``."""
+    axes: tuple[str, ...] = ()
+    """The options behind the columns and rows of a grid, or behind the horizontal axis and the lines of a sweep."""

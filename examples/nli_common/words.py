@@ -1,0 +1,75 @@
+"""What a model is given of each word: its fixed vector, its characters, its part-of-speech tag."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nli_common.data import Sentence
+from nli_common.lexicon import Lexicon
+from nlilayers.functional import code_points
+
+LONGEST_WORD = 24
+"""The characters of a word beyond these are not read."""
+
+
+class WordVectors(nn.Module):
+    """The fixed vectors of a lexicon, which training leaves alone and weights on disk do not repeat."""
+
+    vectors: Tensor
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.register_buffer("vectors", lexicon.vectors.to(torch.get_default_dtype()), persistent=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Word ids ``(b, n)`` → vectors ``(b, n, dim)``."""
+        return nn.functional.embedding(tokens, self.vectors)
+
+
+class WordCharacters(nn.Module):
+    """The characters of a lexicon's words as ids: 0 for one outside its alphabet, from 1 for those in it.
+
+    Attributes:
+        num_characters: the ids that there are, so many rows has a table of character vectors.
+    """
+
+    ids: Tensor
+    lengths: Tensor
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.num_characters = 1 + len(lexicon.alphabet)
+        points = code_points([word[:LONGEST_WORD] for word in lexicon.words])
+        alphabet = np.array([ord(character) for character in lexicon.alphabet], dtype=np.int32)
+        places = np.searchsorted(alphabet, points)
+        known = np.append(alphabet, -2)[places] == points
+        self.register_buffer("ids", torch.from_numpy(np.where(known, places + 1, 0)), persistent=False)
+        self.register_buffer("lengths", torch.from_numpy((points >= 0).sum(axis=1)), persistent=False)
+
+    def forward(self, tokens: Tensor, encode: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """What a network makes of each word's characters; it reads every distinct word of the batch once.
+
+        Args:
+            tokens: word ids ``(b, n)``.
+            encode: maps character ids ``(words, k)`` and their mask to vectors ``(words, d)``.
+
+        Shape:
+            → ``(b, n, d)``.
+        """
+        if torch.compiler.is_compiling():  # a graph has no place for a number of words that depends on the words
+            words, place = tokens.flatten(), torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
+            longest = self.ids.shape[1]
+        else:
+            words, place = torch.unique(tokens, return_inverse=True)
+            longest = int(self.lengths[words].max()) if len(words) else 0
+        mask = torch.arange(longest, device=tokens.device) < self.lengths[words, None]
+        return nn.functional.embedding(place, encode(self.ids[words, :longest], mask))
+
+
+def one_hot_tags(sentence: Sentence, num_tags: int) -> Tensor:
+    """Part-of-speech tags as ``(b, n, num_tags)`` of ones and zeros; a word without a known tag has zeros only."""
+    if sentence.pos is None:
+        return torch.zeros(*sentence.tokens.shape, num_tags, device=sentence.tokens.device)
+    return nn.functional.one_hot(sentence.pos, num_tags + 1)[..., 1:].to(torch.get_default_dtype())
