@@ -38,6 +38,7 @@ PLAIN = Table(
         Row("intra-attention", {"intra_attention": True}, (None, 86.8)),
         Row("vanilla, ensemble", ensemble=True),
     ),
+    measures=("dev", "test"),
     note="A note.",
     figure="points",
     shown=1,
@@ -60,7 +61,7 @@ SMALL = ["epochs=1", "hidden_size=6", "batch_size=32", "lr=0.01"]
 @pytest.fixture(scope="module")
 def trained(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("tables")
-    run_table(TABLED, "1", data, [data.dev], 2, SMALL, output)
+    run_table(TABLED, "1", data, [data.dev], [], 2, SMALL, output)
     return output
 
 
@@ -69,8 +70,12 @@ def test_a_table_has_ours_beside_the_papers(trained: Path) -> None:
     vanilla, intra, ensemble = table["rows"]
     for row, options in ((vanilla, {}), (intra, {"intra_attention": True})):
         runs = [json.loads((trained / f"{row['settings']}-seed{seed}" / "metrics.json").read_text()) for seed in (0, 1)]
-        assert row["accuracy"]["test"] == [run["test"]["accuracy"] for run in runs]
-        assert row["accuracy"]["dev"] == [run["dev"]["accuracy"] for run in runs]
+        for split in ("test", "dev", "train"):
+            assert row["ours"][split] == pytest.approx([100 * run[split]["accuracy"] for run in runs])
+        assert row["ours"]["also 1"] == row["ours"]["dev"]
+        assert row["ours"]["dev neutral"] == pytest.approx([100 * run["dev"]["per_class"]["neutral"] for run in runs])
+        assert row["ours"]["seconds/epoch"] == pytest.approx([160 / run["pairs_per_second"] for run in runs])
+        assert row["ours"]["seconds to test"] == pytest.approx([60 / run["inference_pairs_per_second"] for run in runs])
         assert row["options"] == options and row["parameters"] == runs[0]["parameters"]
     assert intra["parameters"] > vanilla["parameters"] and ensemble["parameters"] == 2 * vanilla["parameters"]
     assert ensemble["settings"] == vanilla["settings"]
@@ -78,10 +83,13 @@ def test_a_table_has_ours_beside_the_papers(trained: Path) -> None:
     lines = text.splitlines()
     assert lines[0] == "# Table 1: two models and both together" and "A note." in lines
     head, first, second = ([cell.strip() for cell in lines[k].strip("|").split("|")] for k in (2, 4, 5))
-    assert head[-3:] == ["paper: parameters", "paper: dev", "paper: test"]
-    assert first[0] == "vanilla" and first[-3:] == ["382K", "90.5", "86.3"] and second[-3:] == ["", "–", "86.8"]
-    mean = 50 * sum(vanilla["accuracy"]["test"])
-    assert first[head.index("test")].startswith(f"{mean:.1f} ± ")
+    names = ["parameters", "paper's", "dev", "dev, paper", "test", "test, paper", "training pairs/s", "pairs/s"]
+    assert head[1:] == names
+    one, two = dict(zip(head, first, strict=True)), dict(zip(head, second, strict=True))
+    assert (one[""], one["paper's"], one["dev, paper"], one["test, paper"]) == ("vanilla", "382K", "90.5", "86.3")
+    assert (two[""], two["paper's"], two["dev, paper"], two["test, paper"]) == ("intra-attention", "", "", "86.8")
+    mean = sum(vanilla["ours"]["test"]) / 2
+    assert one["test"].startswith(f"{mean:.1f} ± ") and one["parameters"] == f"{vanilla['parameters']:,}"
     assert "2 seeds" in text and "hidden_size=6" in text and "train.tsv" in text
     assert (trained / "1.png").read_bytes().startswith(b"\x89PNG")
 
@@ -91,7 +99,7 @@ def test_an_ensemble_averages_probabilities(trained: Path, data: Data) -> None:
     runs = [Run(trained / f"{ensemble['settings']}-seed{seed}") for seed in (0, 1)]
     corpus = open_corpus(data.test, data.cache)
     _, metrics = table_runs.evaluate_on(SCRIPT, runs, corpus, "test")
-    assert ensemble["accuracy"]["test"] == [metrics["accuracy"]]
+    assert ensemble["ours"]["test"] == [100 * metrics["accuracy"]] and "dev" not in ensemble["ours"]
 
     class Fixed(torch.nn.Module):
         def __init__(self, logits: list[float]) -> None:
@@ -110,7 +118,7 @@ def test_a_table_goes_on_where_it_was_interrupted(trained: Path, data: Data, mon
     """Runs that are finished are not trained again, and the numbers stay."""
     before = (trained / "1.json").read_text()
     files = {path: path.stat().st_mtime_ns for path in trained.glob("*/*.safetensors")}
-    run_table(TABLED, "1", data, [data.dev], 2, SMALL, trained)
+    run_table(TABLED, "1", data, [data.dev], [], 2, SMALL, trained)
     assert (trained / "1.json").read_text() == before
     assert {path: path.stat().st_mtime_ns for path in trained.glob("*/*.safetensors")} == files
 
@@ -118,12 +126,26 @@ def test_a_table_goes_on_where_it_was_interrupted(trained: Path, data: Data, mon
 def test_half_a_table_can_be_read() -> None:
     facts = {"seeds": 1, "options": {}, "data": "x"}
     text = markdown(PLAIN, [], facts)
-    assert "| vanilla |  |" in text and "86.3" in text
+    assert "| vanilla | 382K | 90.5 | 86.3 |" in text
+
+
+def test_a_table_of_many_columns_is_turned() -> None:
+    table = Table("T", ("a", "b", "c"), (Row("x", {}, (1.0, 2.0, 3.0)),))
+    text = markdown(table, [], {"seeds": 1, "options": {}, "data": "x"})
+    assert "|  | x |" in text and "| b, paper | 2 |" in text
+
+
+def test_tables_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="T, x: expected 2 figures, got 1"):
+        Table("T", ("a", "b"), (Row("x", {}, (1.0,)),))
+    with pytest.raises(ValueError, match="T: expected 2 measures, got 1"):
+        Table("T", ("a", "b"), (), measures=("test",))
+    assert Table("T", ("a", "b", "c"), ()).measures == ("test", "also 1", "also 2")
 
 
 @pytest.mark.parametrize("name", ["grid", "sweep"])
 def test_grids_and_sweeps_are_drawn(name: str, data: Data, tmp_path: Path) -> None:
-    run_table(TABLED, name, data, [], 1, [*SMALL[:1], *SMALL[2:]], tmp_path)
+    run_table(TABLED, name, data, [], [], 1, [*SMALL[:1], *SMALL[2:]], tmp_path)
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert len(json.loads((tmp_path / f"{name}.json").read_text())["rows"]) == 4
 
@@ -157,9 +179,9 @@ def test_options_for_all_rows() -> None:
         with pytest.raises(InputError, match="expected NAME=VALUE"):
             parse_options([wrong])
     with pytest.raises(InputError, match="--options nothing: no row has this option"):
-        run_table(TABLED, "1", Data(), [], 1, ["nothing=1"], Path("unused"))
+        run_table(TABLED, "1", Data(), [], [], 1, ["nothing=1"], Path("unused"))
     with pytest.raises(InputError, match="--seeds must be at least 1, got 0"):
-        run_table(TABLED, "1", Data(), [], 0, [], Path("unused"))
+        run_table(TABLED, "1", Data(), [], [], 0, [], Path("unused"))
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -170,8 +192,8 @@ def test_every_row_of_every_paper_settles(name: str) -> None:
     for table in script.tables.values():
         assert len({row.name for row in table.rows}) == len(table.rows)
         for row in table.rows:
-            assert len(row.paper) <= len(table.columns)
-            assert all(figure is None or 1 < figure <= 100 or "s" in str(table.columns) for figure in row.paper)
+            for measure, figure in zip(table.measures, row.paper, strict=False):
+                assert figure is None or "/epoch" in measure or "seconds" in measure or 1 < figure <= 100
             for data in (Data(), Data(train=Path("x"))):
                 settings = settle(script, row, {}, data)
                 assert isinstance(settings.recipe, Recipe) and not settings.recipe.problems()

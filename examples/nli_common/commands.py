@@ -94,6 +94,7 @@ def _table_command(script: Script) -> Any:
         name: tyro.conf.Positional[names],
         data: Data = script.data,
         also: tuple[Path, ...] = (),
+        categories: tuple[Path, ...] = (),
         seeds: int = 3,
         options: tuple[str, ...] = (),
         output: Path = Path("runs") / "tables" / script.name,
@@ -106,12 +107,13 @@ def _table_command(script: Script) -> Any:
         Args:
             name: The table.
             data: The files; without --train, the generated corpus.
-            also: More test files, one column for each.
+            also: More test files, the table's next columns.
+            categories: MultiNLI's annotations of the first, second … of these files.
             seeds: Runs of each row, from seed 0.
             options: NAME=VALUE for every row that has this option of train: epochs=3 hidden_size=64.
             output: Folder of the tables and their runs.
         """
-        run_table(script, name, data, also, seeds, options, output)
+        run_table(script, name, data, also, categories, seeds, options, output)
 
     return table
 

@@ -1,5 +1,6 @@
 """A table of results as a picture: points, a grid, or a sweep."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,9 +33,13 @@ def plot_table(table: Table, results: Results, path: Path) -> None:
 def _points(axes: Axes, table: Table, results: Results) -> None:
     rows = table.rows[: len(results)]
     places = range(len(rows))
-    means, spreads = zip(*(_accuracy(result) for result in results), strict=True)
+    means, spreads = zip(*(_ours(result, table) for result in results), strict=True)
     axes.errorbar(means, places, xerr=spreads, fmt="o", capsize=3, color=OURS, label="ours")
-    printed = [(place, _printed(row, table)) for place, row in enumerate(rows) if _printed(row, table) is not None]
+    printed = [
+        (place, table.printed(row, table.shown))
+        for place, row in enumerate(rows)
+        if table.printed(row, table.shown) is not None
+    ]
     if printed:
         title = f"paper: {table.columns[table.shown]}"
         axes.plot([v for _, v in printed], [p for p, _ in printed], "D", color=PAPERS, label=title)
@@ -49,7 +54,9 @@ def _grid(axes: Axes, table: Table, results: Results) -> None:
     across, down = table.axes
     rows = table.rows[: len(results)]
     columns, lines = (sorted({row.options[option] for row in table.rows}) for option in (across, down))
-    values = {(row.options[down], row.options[across]): _accuracy(r)[0] for row, r in zip(rows, results, strict=True)}
+    values = {
+        (row.options[down], row.options[across]): _ours(r, table)[0] for row, r in zip(rows, results, strict=True)
+    }
     square = [[values.get((line, column), float("nan")) for column in columns] for line in lines]
     image = axes.imshow(square, cmap="viridis")
     middle = (min(values.values()) + max(values.values())) / 2
@@ -70,10 +77,14 @@ def _sweep(axes: Axes, table: Table, results: Results) -> None:
         if not points:
             continue
         at = [row.options[across] for row, _ in points]
-        means, spreads = zip(*(_accuracy(result) for _, result in points), strict=True)
+        means, spreads = zip(*(_ours(result, table) for _, result in points), strict=True)
         colour = f"C{k}"
         axes.errorbar(at, means, yerr=spreads, color=colour, marker="o", capsize=3, label=f"{series}, ours")
-        printed = [(row.options[across], figure) for row, _ in points if (figure := _printed(row, table)) is not None]
+        printed = [
+            (row.options[across], figure)
+            for row, _ in points
+            if (figure := table.printed(row, table.shown)) is not None
+        ]
         if printed:
             axes.plot(*zip(*printed, strict=True), "--D", color=colour, alpha=0.6, label=f"{series}, paper")
     axes.set_xlabel(across.replace("_", " "))
@@ -86,12 +97,9 @@ def _series(row: Row) -> str:
     return row.name.partition(",")[0]
 
 
-def _printed(row: Row, table: Table) -> float | None:
-    """The paper's figure for the picture."""
-    return row.paper[table.shown] if len(row.paper) > table.shown else None
-
-
-def _accuracy(result: Mapping[str, Any]) -> tuple[float, float]:
-    """Mean and standard deviation in per cent, on the first of the row's test files."""
-    values = [100 * value for value in next(iter(result["accuracy"].values()))]
+def _ours(result: Mapping[str, Any], table: Table) -> tuple[float, float]:
+    """Mean and standard deviation of what is drawn."""
+    values = result["ours"].get(table.measures[table.shown], [])
+    if not values:
+        return math.nan, 0.0
     return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0

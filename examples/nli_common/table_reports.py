@@ -30,33 +30,46 @@ def write_table(
 
 
 def markdown(table: Table, results: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> str:
-    """The table with a line for each row; a row that is not trained yet has the paper's figures alone."""
-    splits = list(dict.fromkeys(split for result in results for split in result["accuracy"]))
-    head = ["", "parameters", *splits, "training pairs/s", "inference pairs/s"]
-    head += ["paper: parameters"] * any(row.parameters for row in table.rows)
-    head += [f"paper: {column}" for column in table.columns]
-    lines = [f"# {table.title}", "", _line(head), _line(["---", *["---:"] * (len(head) - 1)])]
-    for place, row in enumerate(table.rows):
-        result = results[place] if place < len(results) else None
-        cells = [row.name, "" if result is None else f"{result['parameters']:,}"]
-        cells += ["" if result is None else _spread(result["accuracy"].get(split, [])) for split in splits]
-        for speed in ("pairs_per_second", "inference_pairs_per_second"):
-            cells.append("" if result is None else f"{result[speed]:,.0f}")
-        cells += [row.parameters] * ("paper: parameters" in head)
-        printed = [*row.paper, *[None] * (len(table.columns) - len(row.paper))]
-        lines.append(_line([*cells, *("–" if figure is None else f"{figure:g}" for figure in printed)]))
+    """The table, ours beside the paper's in each column; a row that is not trained yet has the paper's alone.
+
+    A table with more columns than rows is turned, so that it can be read.
+    """
+    lines = _cells(table, results)
+    if len(table.columns) > 2 * len(table.rows):
+        lines = [list(column) for column in zip(*lines, strict=True)]
+    head, *body = lines
+    text = [f"# {table.title}", "", _line(head), _line(["---", *["---:"] * (len(head) - 1)]), *map(_line, body)]
     seeds = facts["seeds"]
-    options = "".join(f", {option}={value}" for option, value in facts["options"].items())
     counted = f"{seeds} seeds (mean ± standard deviation)" if seeds > 1 else "1 seed"
-    lines += ["", f"Ours: accuracy in per cent on the {facts['data']}; {counted}{options}."]
-    return "\n".join([*lines, *(["", table.note] if table.note else []), ""])
+    options = "".join(f", {option}={value}" for option, value in facts["options"].items())
+    text += ["", f"Ours: accuracy in per cent on the {facts['data']}; {counted}{options}."]
+    return "\n".join([*text, *(["", table.note] if table.note else []), ""])
+
+
+def _cells(table: Table, results: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Heads and cells, row by row; columns without any figure are left out."""
+    found = [*results, *[None] * (len(table.rows) - len(results))]
+    rows = list(zip(table.rows, found, strict=True))
+    columns = [["", *(row.name for row in table.rows)]]
+    columns.append(["parameters", *("" if result is None else f"{result['parameters']:,}" for result in found)])
+    columns.append(["paper's", *(row.parameters for row in table.rows)])
+    for place, measure in enumerate(table.measures):
+        name = table.columns[place] if table.columns else measure
+        ours = ["" if result is None else _spread(result["ours"].get(measure, [])) for result in found]
+        printed = [table.printed(row, place) for row in table.rows]
+        columns.append([name, *ours])
+        columns.append([f"{name}, paper", *("" if figure is None else f"{figure:g}" for figure in printed)])
+    for title, speed in (("training pairs/s", "pairs_per_second"), ("pairs/s", "inference_pairs_per_second")):
+        columns.append([title, *("" if result is None else f"{result[speed]:,.0f}" for _, result in rows)])
+    columns = [columns[0], *(column for column in columns[1:] if any(column[1:]))]
+    return [list(cells) for cells in zip(*columns, strict=True)]
 
 
 def _spread(values: Sequence[float]) -> str:
     if not values:
         return ""
-    mean = f"{100 * statistics.mean(values):.1f}"
-    return mean if len(values) == 1 else f"{mean} ± {100 * statistics.stdev(values):.1f}"
+    mean = f"{statistics.mean(values):.1f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.1f}"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import torch
 from rich.console import Console
 
+from nli_common.categories import accuracy_by_category, read_categories
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_on
 from nli_common.files import stem
 from nli_common.inputs import Data
 from nli_common.recipe import Recipe
-from nli_common.runs import Run, read_json, write_json
+from nli_common.runs import Run, held_metrics, read_json, write_json
 from nli_common.script import Script
 from nli_common.table_reports import write_table
 from nli_common.tables import Row
@@ -34,11 +35,21 @@ class Settings(NamedTuple):
     name: str
 
 
+class Other(NamedTuple):
+    """Another file that every run is tested on: what it is called in a table, its name, its pairs, their categories."""
+
+    key: str
+    name: str
+    corpus: Corpus
+    categories: dict[str, list[int]]
+
+
 def run_table(
     script: Script,
     name: str,
     data: Data,
     also: Sequence[Path],
+    categories: Sequence[Path],
     seeds: int,
     options: Sequence[str],
     output: Path,
@@ -55,7 +66,7 @@ def run_table(
     for option in changes:
         if not any(option in _fields(settings) for settings in rows):
             raise InputError(f"--options {option}: no row has this option")
-    extra = {stem(path): open_corpus(path, data.cache) for path in also}
+    others = open_others(also, categories, data.cache)
     console = Console(highlight=False)
     done: list[dict[str, Any]] = []
     for place, (row, settings) in enumerate(zip(table.rows, rows, strict=True), start=1):
@@ -63,11 +74,27 @@ def run_table(
         for seed, run in enumerate(runs):
             console.rule(f"{name}, row {place} of {len(rows)}: {row.name}, seed {seed}")
             train_run(settings.script, settings.config, settings.recipe, settings.data, seed, run)
-        done.append(_result(row, settings, runs, extra, data))
+        done.append(_result(row, settings, runs, others, data))
         facts = {"script": script.name, "data": _named(data), "options": changes, "seeds": seeds}
         facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
         write_table(table, name, done, facts, output)
     console.print((output / f"{name}.md").read_text(encoding="utf-8"), markup=False, soft_wrap=True)
+
+
+def open_others(also: Sequence[Path], categories: Sequence[Path], cache: Path) -> list[Other]:
+    """The other test files, the first of them with the first annotations.
+
+    Raises:
+        InputError: if a file is bad, or there are more annotations than files.
+    """
+    if len(categories) > len(also):
+        raise InputError(f"--categories: expected at most the {len(also)} files of --also, got {len(categories)}")
+    annotated = [read_categories(file, path) for file, path in zip(categories, also, strict=False)]
+    annotated += [{}] * (len(also) - len(annotated))
+    return [
+        Other(f"also {place}", stem(path), open_corpus(path, cache), groups)
+        for place, (path, groups) in enumerate(zip(also, annotated, strict=True), start=1)
+    ]
 
 
 def settle(script: Script, row: Row, changes: Mapping[str, Any], data: Data) -> Settings:
@@ -128,43 +155,56 @@ def _fields(settings: Settings) -> set[str]:
     return {field.name for part in settings[1:4] for field in dataclasses.fields(part)}
 
 
-def _result(
-    row: Row, settings: Settings, runs: Sequence[Run], extra: Mapping[str, Corpus], data: Data
-) -> dict[str, Any]:
+def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[Other], data: Data) -> dict[str, Any]:
     held = [read_json(run.metrics) for run in runs]
-    shown = "test" if "test" in held[0] else "dev"
-    values = {name: [metrics[name]["accuracy"] for metrics in held] for name in (shown, "train")}
-    for name, corpus in extra.items():
-        values[name] = [_on_extra(settings.script, run, name, corpus) for run in runs]
-    count = held[0]["parameters"]
+    figures = [_figures(settings.script, run, metrics, others) for run, metrics in zip(runs, held, strict=True)]
     if row.ensemble:
-        corpora: dict[str, Corpus] = {**extra, shown: data.corpora()[shown]}
-        values = {name: [_of_ensemble(settings.script, runs, corpus, name)] for name, corpus in corpora.items()}
-        count *= len(runs)
+        corpora = [
+            *([("test", data.corpora()["test"])] if "test" in held[0] else []),
+            *((o.key, o.corpus) for o in others),
+        ]
+        figures = [{key: 100 * _of_ensemble(settings.script, runs, corpus, key) for key, corpus in corpora}]
     return {
         "row": row.name,
         "options": dict(row.options),
         "settings": settings.name,
-        "parameters": count,
+        "parameters": held[0]["parameters"] * (len(runs) if row.ensemble else 1),
         "paper_parameters": row.parameters,
         "paper": list(row.paper),
-        "accuracy": values,
+        "ours": {key: [figure[key] for figure in figures if key in figure] for key in figures[0]},
         "pairs_per_second": statistics.median(metrics["pairs_per_second"] for metrics in held),
         "inference_pairs_per_second": statistics.median(metrics["inference_pairs_per_second"] for metrics in held),
-        "training_pairs": held[0]["training_pairs"],
     }
 
 
-def _on_extra(script: Script, run: Run, name: str, corpus: Corpus) -> float:
-    """A run's accuracy on another file, measured once."""
-    path = run.folder / f"evaluation-{name}.json"
+def _figures(script: Script, run: Run, metrics: Mapping[str, Any], others: Sequence[Other]) -> dict[str, float]:
+    """Everything that a column of a table may ask for: accuracies in per cent, and times."""
+    splits = {split: metrics[split] for split in ("train", "dev", "test") if split in metrics}
+    splits |= {other.key: _on_other(script, run, other) for other in others}
+    figures = {}
+    for split, measured in splits.items():
+        figures[split] = 100 * measured["accuracy"]
+        for group in ("per_class", "per_phenomenon"):
+            figures |= {f"{split} {name}": 100 * value for name, value in measured[group].items()}
+    figures["seconds/epoch"] = metrics["training_pairs"] / metrics["pairs_per_second"]
+    figures["minutes/epoch"] = figures["seconds/epoch"] / 60
+    shown = splits.get("test", splits["dev"])
+    figures["seconds to test"] = shown["pairs"] / metrics["inference_pairs_per_second"]
+    return figures
+
+
+def _on_other(script: Script, run: Run, other: Other) -> Mapping[str, Any]:
+    """A run's metrics on another file, measured once."""
+    path = run.folder / f"evaluation-{other.name}.json"
+    facts = {"digest": other.corpus.digest, "categories": sorted(other.categories)}
     if path.exists():
         known = read_json(path)
-        if known.get("digest") == corpus.digest:
-            return float(known["test"]["accuracy"])
-    _, metrics = evaluate_on(script, [run], corpus, name)
-    write_json(path, {"test": metrics, "digest": corpus.digest})
-    return metrics["accuracy"]
+        if all(known.get(key) == fact for key, fact in facts.items()):
+            return held_metrics(path)[1]
+    right, metrics = evaluate_on(script, [run], other.corpus, other.name)
+    metrics["per_phenomenon"] |= accuracy_by_category(other.categories, right)
+    write_json(path, {"test": metrics, **facts})
+    return metrics
 
 
 def _of_ensemble(script: Script, runs: Sequence[Run], corpus: Corpus, source: str) -> float:
