@@ -123,6 +123,27 @@ def test_a_table_goes_on_where_it_was_interrupted(trained: Path, data: Data, mon
     assert {path: path.stat().st_mtime_ns for path in trained.glob("*/*.safetensors")} == files
 
 
+def test_other_files_are_tested_by_category(trained: Path, data: Data, tmp_path: Path) -> None:
+    rows = [{"pairID": f"{i}n", "gold_label": "neutral", "sentence1": "a dog", "sentence2": "a"} for i in range(3)]
+    (tmp_path / "dev_1.0.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "tags.txt").write_text("0n #MODAL\n2n #COREF\n")
+    files = [data.dev, tmp_path / "dev_1.0.jsonl"], [tmp_path / "tags.txt"]
+    with pytest.raises(InputError, match="tags.txt: annotates no pair of"):
+        table_runs.open_others(*files, data.cache)
+    (other,) = table_runs.open_others(files[0][1:], files[1], data.cache)
+    assert (other.key, other.name, len(other.corpus)) == ("also 1", "dev_1.0", 3)
+    settings = json.loads((trained / "1.json").read_text())["rows"][0]["settings"]
+    run = Run(trained / f"{settings}-seed0")
+    metrics = json.loads(run.metrics.read_text())
+    figures = table_runs._figures(SCRIPT, run, metrics, [other])
+    right = 100.0 * (figures["also 1 neutral"] == 100)
+    assert figures["also 1 #modal"] == figures["also 1 #coref"] == right and figures["also 1"] == right
+    again = table_runs._figures(SCRIPT, run, metrics, [other])
+    assert again == figures and (run.folder / "evaluation-dev_1.0.json").exists()
+    with pytest.raises(InputError, match="expected at most the 0 files of --also, got 1"):
+        table_runs.open_others([], files[1], data.cache)
+
+
 def test_half_a_table_can_be_read() -> None:
     facts = {"seeds": 1, "options": {}, "data": "x"}
     text = markdown(PLAIN, [], facts)

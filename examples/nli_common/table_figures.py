@@ -35,14 +35,10 @@ def _points(axes: Axes, table: Table, results: Results) -> None:
     places = range(len(rows))
     means, spreads = zip(*(_ours(result, table) for result in results), strict=True)
     axes.errorbar(means, places, xerr=spreads, fmt="o", capsize=3, color=OURS, label="ours")
-    printed = [
-        (place, table.printed(row, table.shown))
-        for place, row in enumerate(rows)
-        if table.printed(row, table.shown) is not None
-    ]
+    printed = {place: v for place, row in enumerate(rows) if (v := table.printed(row, table.shown)) is not None}
     if printed:
         title = f"paper: {table.columns[table.shown]}"
-        axes.plot([v for _, v in printed], [p for p, _ in printed], "D", color=PAPERS, label=title)
+        axes.plot([*printed.values()], [*printed], "D", color=PAPERS, label=title)
     axes.set_yticks(places, [row.name for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="x", alpha=0.3)

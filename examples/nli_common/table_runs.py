@@ -17,6 +17,7 @@ from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_on
 from nli_common.files import stem
 from nli_common.inputs import Data
+from nli_common.metrics import Metrics
 from nli_common.recipe import Recipe
 from nli_common.runs import Run, held_metrics, read_json, write_json
 from nli_common.script import Script
@@ -193,14 +194,15 @@ def _figures(script: Script, run: Run, metrics: Mapping[str, Any], others: Seque
     return figures
 
 
-def _on_other(script: Script, run: Run, other: Other) -> Mapping[str, Any]:
+def _on_other(script: Script, run: Run, other: Other) -> Metrics:
     """A run's metrics on another file, measured once."""
     path = run.folder / f"evaluation-{other.name}.json"
     facts = {"digest": other.corpus.digest, "categories": sorted(other.categories)}
     if path.exists():
         known = read_json(path)
         if all(known.get(key) == fact for key, fact in facts.items()):
-            return held_metrics(path)[1]
+            held: Metrics = held_metrics(path)[1]
+            return held
     right, metrics = evaluate_on(script, [run], other.corpus, other.name)
     metrics["per_phenomenon"] |= accuracy_by_category(other.categories, right)
     write_json(path, {"test": metrics, **facts})
