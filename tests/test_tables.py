@@ -128,7 +128,7 @@ def test_other_files_are_tested_by_category(trained: Path, data: Data, tmp_path:
     (tmp_path / "dev_1.0.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / "tags.txt").write_text("0n #MODAL\n2n #COREF\n")
     files = [data.dev, tmp_path / "dev_1.0.jsonl"], [tmp_path / "tags.txt"]
-    with pytest.raises(InputError, match="tags.txt: annotates no pair of"):
+    with pytest.raises(InputError, match=r"tags\.txt: annotates no pair of"):
         table_runs.open_others(*files, data.cache)
     (other,) = table_runs.open_others(files[0][1:], files[1], data.cache)
     assert (other.key, other.name, len(other.corpus)) == ("also 1", "dev_1.0", 3)
