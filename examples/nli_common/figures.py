@@ -1,6 +1,6 @@
 """Figures of a run, as PNG."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -41,6 +41,30 @@ def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str],
     axes.set_title(title, fontsize="medium")
     figure.colorbar(image, ax=axes, label="weight", shrink=0.9)
     save_figure(figure, path)
+
+
+def plot_lines(series: Mapping[str, Sequence[float]], words: Sequence[str], title: str, path: Path) -> None:
+    """A line for each named series, over the words of one sentence.
+
+    Raises:
+        ValueError: if a series has not one value for each word.
+    """
+    for name, values in series.items():
+        if len(values) != len(words):
+            raise ValueError(f"{name} has {len(values)} values, expected {len(words)}: one for each word")
+    figure = Figure(figsize=(max(5.5, 3.2 + 0.55 * len(words)), 3.6), layout="constrained")
+    axes = figure.subplots()
+    axes.axhline(0, color="0.75", linewidth=0.8, zorder=0)
+    for k, (name, values) in enumerate(series.items()):
+        marker, style = "osD^vP"[k % 6], ("-", "--")[k % 2]
+        axes.plot(values, label=name, color=f"C{k}", linestyle=style, marker=marker, markersize=4.5)
+    axes.set_xticks(range(len(words)), _shown(words), rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
+    axes.set_xlim(-0.4, len(words) - 0.6)
+    axes.grid(axis="x", color="0.92")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(title, fontsize="medium")
+    figure.legend(loc="outside right center", frameon=False)
+    _save(figure, path)
 
 
 def _shown(words: Sequence[str]) -> list[str]:
