@@ -34,7 +34,7 @@ Convolution = Literal["gcnn", "no-forget-gate", "no-output-gate", "cnn", "glu", 
 
 @dataclass(frozen=True)
 class GatedCNNConfig:
-    """The best model of section 4, with sentences as long as they are: there, they end at 60, 30 or 40 words."""
+    """The best model of section 4. Sentences are read to their end; there, to their 60th, 30th or 40th word."""
 
     use_chars: bool = True
     """Add to each word the vector that is composed of its characters (section 2.3)."""
@@ -129,7 +129,7 @@ def compare(x: Tensor, aligned: Tensor) -> Tensor:
 
 
 class WordFeatures(nn.Module):
-    """What is known of each word: its fixed vector and, if asked for, its characters' (Eq 9) and its tag.
+    """What is known of each word: its fixed vector and, if asked for, its characters' and its tag, side by side.
 
     Attributes:
         dim: the features of a word.
@@ -138,18 +138,11 @@ class WordFeatures(nn.Module):
     def __init__(self, config: GatedCNNConfig, lexicon: Lexicon) -> None:
         super().__init__()
         self.words = WordVectors(lexicon)
-        self.dim, self.num_tags = lexicon.dim, 0
-        self.composed = None
-        if config.use_chars:
-            self.composed = ComposedCharacters(config, lexicon)
-            self.dim += config.char_size
-        if config.use_pos:
-            if len(lexicon.tags) > config.num_tags:
-                raise ValueError(
-                    f"num_tags must be at least the lexicon's {len(lexicon.tags)} tags, got {config.num_tags}"
-                )
-            self.num_tags = config.num_tags
-            self.dim += config.num_tags
+        self.composed = ComposedCharacters(config, lexicon) if config.use_chars else None
+        self.num_tags = config.num_tags if config.use_pos else 0
+        if config.use_pos and len(lexicon.tags) > self.num_tags:
+            raise ValueError(f"num_tags must be at least the lexicon's {len(lexicon.tags)} tags, got {self.num_tags}")
+        self.dim = lexicon.dim + (config.char_size if config.use_chars else 0) + self.num_tags
 
     def forward(self, sentence: Sentence) -> Tensor:
         """``(b, n, dim)``."""
@@ -183,17 +176,16 @@ class ComposedCharacters(nn.Module):
 class GatedLinearUnit(nn.Module):
     r"""One layer of the GLU baseline, :math:`h^L = (h^{L-1} * W + b) \odot \sigma(h^{L-1} * V + c)`: Eq 1."""
 
-    def __init__(self, in_features: int, out_features: int, kernel_size: int, residual: bool) -> None:
+    def __init__(self, in_features: int, out_features: int, *, kernel_size: int, residual: bool) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(2 * out_features, in_features, kernel_size))  # W above V
-        self.bias = nn.Parameter(torch.zeros(2 * out_features))
+        # Four times the variance of what enters: a gate that is half open leaves a quarter of it.
+        bound = (12 / (in_features * kernel_size)) ** 0.5
+        self.weight = nn.Parameter(torch.empty(2 * out_features, in_features, kernel_size).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(2 * out_features))  # W and b above V and c
         self.shortcut: nn.Module | None = None
         if residual:
             same = in_features == out_features
             self.shortcut = nn.Identity() if same else nn.Linear(in_features, out_features, bias=False)
-        # Four times the variance of what enters: a gate that is half open leaves a quarter of it.
-        bound = (12 / (in_features * kernel_size)) ** 0.5
-        nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """``(b, n, in_features)`` → ``(b, n, out_features)``, 0 at padding."""
@@ -203,30 +195,21 @@ class GatedLinearUnit(nn.Module):
 
 
 class GatedLinearEncoder(nn.Module):
-    """A stack of gated linear units, made and called as :class:`nlilayers.GatedConvEncoder` is.
-
-    With ``residual``, each layer adds what enters it, projected where the widths differ; Eq 1 does not.
-    """
+    """A stack of gated linear units; each adds what enters it if ``residual``, which Eq 1 does not."""
 
     def __init__(
-        self,
-        in_features: int,
-        hidden_size: int,
-        num_layers: int,
-        *,
-        kernel_size: int = 3,
-        dropout: float = 0.0,
-        residual: bool = False,
+        self, in_features: int, hidden_size: int, num_layers: int, *, kernel_size: int, dropout: float, residual: bool
     ) -> None:
         super().__init__()
         widths = pairwise([in_features, *num_layers * [hidden_size]])
-        self.layers = nn.ModuleList(GatedLinearUnit(m, n, kernel_size, residual) for m, n in widths)
+        unit = partial(GatedLinearUnit, kernel_size=kernel_size, residual=residual)
+        self.units = nn.ModuleList(unit(m, n) for m, n in widths)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Each word in its context, ``(b, n, hidden_size)``, 0 at padding."""
-        for number, layer in enumerate(self.layers):
-            x = layer(self.dropout(x) if number else x, mask)
+        for layer, unit in enumerate(self.units):
+            x = unit(self.dropout(x) if layer else x, mask)
         return x
 
 
@@ -235,7 +218,7 @@ ENCODERS: Mapping[Convolution, Callable[..., nn.Module]] = {
     "no-forget-gate": partial(GatedConvEncoder, forget_gate=False),
     "no-output-gate": partial(GatedConvEncoder, output_gate=False),
     "cnn": partial(GatedConvEncoder, forget_gate=False, output_gate=False),
-    "glu": GatedLinearEncoder,
+    "glu": partial(GatedLinearEncoder, residual=False),
     "residual-glu": partial(GatedLinearEncoder, residual=True),
 }
 
