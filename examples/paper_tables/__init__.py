@@ -1,0 +1,1 @@
+"""The papers' tables of results, as rows that can be trained again."""
