@@ -26,7 +26,7 @@ def plot_confusion(confusion: Sequence[Sequence[int]], labels: Sequence[str], ti
     axes.set_xlabel("predicted")
     axes.set_ylabel("gold")
     axes.set_title(title)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, path: Path) -> None:
@@ -40,7 +40,7 @@ def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str],
     axes.set_yticks(range(len(rows)), _shown(rows), parse_math=False)
     axes.set_title(title, fontsize="medium")
     figure.colorbar(image, ax=axes, label="weight", shrink=0.9)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _shown(words: Sequence[str]) -> list[str]:
@@ -48,6 +48,7 @@ def _shown(words: Sequence[str]) -> list[str]:
     return [word.encode("utf-8", "replace").decode() for word in words]
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, in one step."""
     FigureCanvasAgg(figure)
     write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format="png"))

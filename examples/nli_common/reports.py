@@ -27,7 +27,12 @@ def print_metrics(console: Console, metrics: Metrics) -> None:
     console.print(table)
 
 
-def plot_first_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon, path: Path) -> None:
+def plot_first_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon, folder: Path) -> None:
+    """Draw what the model can show of a corpus's first pair into a run's folder."""
+    plot_pair(model, corpus, lexicon, folder / "alignment.png")
+
+
+def plot_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon, path: Path) -> None:
     """The word alignment of a corpus's first pair, where the model can show one."""
     if not isinstance(model, Aligns):
         return

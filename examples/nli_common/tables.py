@@ -35,7 +35,10 @@ class Table:
     rows: tuple[Row, ...]
     note: str = ""
     """What a reader must know of the rows: readings taken, rows that are left out and why."""
-    figure: Literal["none", "bars", "grid", "sweep"] = "none"
-    """How it is drawn: a bar for each row; or one square, or one point, for each row's ``place``."""
+    figure: Literal["none", "points", "grid", "sweep"] = "none"
+    """How it is drawn: a point for each row; a square for each pair of values of two options; or lines over one
+    option, where rows with the same words before the comma are of one line."""
     axes: tuple[str, ...] = ()
-    """The options behind the columns and rows of a grid, or behind the horizontal axis and the lines of a sweep."""
+    """The options that run across and down a grid, or the one that runs across a sweep."""
+    shown: int = 0
+    """The column whose printed figures are drawn beside ours."""
