@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from nli_common.categories import accuracy_by_category, read_categories
+from nli_common.categories import CATEGORIES, accuracy_by_category, read_categories
 from nli_common.errors import InputError
+from paper_tables.cafe import TABLES
 
 
 @pytest.fixture
@@ -23,11 +24,18 @@ def pairs(tmp_path: Path) -> Path:
 
 def test_places_are_those_of_the_labelled_pairs(pairs: Path, tmp_path: Path) -> None:
     annotations = tmp_path / "matched.txt"
-    annotations.write_text("4e\t#MODAL #COREF\n1n #MODAL\n2e #NEGATION\n\n99n #BELIEF\n")
+    annotations.write_text(
+        "4e\t#MODAL #COREF\n1n #MODAL #QUANTITY/TIME_REASONING #OTHER\n2e #NEGATION\n\n99n #BELIEF\n"
+    )
     places = read_categories(annotations, pairs)
-    assert places == {"coref": [2], "modal": [0, 2]} or places == {"coref": [2], "modal": [2, 0]}
+    assert places == {"coreference": [2], "modal": [0, 2], "other": [0], "quantity/time": [0]}
     right = torch.tensor([True, False, False])
-    assert accuracy_by_category(places, right) == {"#coref": 0.0, "#modal": 0.5}
+    assert accuracy_by_category(places, right) == {
+        "#coreference": 0.0,
+        "#modal": 0.5,
+        "#other": 1.0,
+        "#quantity/time": 1.0,
+    }
 
 
 @pytest.mark.parametrize("line", ["1n", "1n MODAL", "1n #MODAL coref", "1n #"])
@@ -43,3 +51,8 @@ def test_annotations_of_other_pairs_are_refused(pairs: Path, tmp_path: Path) -> 
     annotations.write_text("99n #MODAL\n")
     with pytest.raises(InputError, match="annotates no pair of"):
         read_categories(annotations, pairs)
+
+
+def test_every_column_of_the_linguistic_table_is_a_category() -> None:
+    measures = {f"also {k} #{category}" for category in CATEGORIES.values() for k in (1, 2)}
+    assert set(TABLES["linguistic"].measures) == measures and len(CATEGORIES) == 13

@@ -90,7 +90,7 @@ def test_evaluate_by_category(run: Path, tmp_path: Path) -> None:
     done = run_script("evaluate", "--run", run, *options, "--output", tmp_path / "result.json")
     assert done.returncode == 0, done.stderr
     groups = json.loads((tmp_path / "result.json").read_text())["test"]["per_phenomenon"]
-    assert set(groups) == {"#modal", "#coref"} and "#coref" in done.stdout
+    assert set(groups) == {"#modal", "#coreference"} and "#coreference" in done.stdout
 
 
 def one_line(done) -> str:

@@ -137,7 +137,7 @@ def test_other_files_are_tested_by_category(trained: Path, data: Data, tmp_path:
     metrics = json.loads(run.metrics.read_text())
     figures = table_runs._figures(SCRIPT, run, metrics, [other])
     right = 100.0 * (figures["also 1 neutral"] == 100)
-    assert figures["also 1 #modal"] == figures["also 1 #coref"] == right and figures["also 1"] == right
+    assert figures["also 1 #modal"] == figures["also 1 #coreference"] == right and figures["also 1"] == right
     again = table_runs._figures(SCRIPT, run, metrics, [other])
     assert again == figures and (run.folder / "evaluation-dev_1.0.json").exists()
     with pytest.raises(InputError, match="expected at most the 0 files of --also, got 1"):

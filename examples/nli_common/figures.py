@@ -64,7 +64,7 @@ def plot_lines(series: Mapping[str, Sequence[float]], words: Sequence[str], titl
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title(title, fontsize="medium")
     figure.legend(loc="outside right center", frameon=False)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _shown(words: Sequence[str]) -> list[str]:

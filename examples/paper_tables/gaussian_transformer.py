@@ -24,6 +24,7 @@ TABLES: dict[str, Table] = {
         ),
         note="Of (v) the paper gives neither the number of layers nor their width: one, 7 words wide, is put before "
         "every self-attention. All but (v) have positional encodings and one prior for each self-attention.",
+        figure="points",
     ),
     "2": Table(
         title="Table 2: SNLI, trained from scratch",
@@ -55,6 +56,7 @@ TABLES: dict[str, Table] = {
     "4": Table(
         title="Table 4: cost on SNLI",
         columns=("minutes to train an epoch", "seconds to predict the test set"),
+        measures=("minutes/epoch", "seconds to test"),
         rows=(Row("ESIM", {}, (29, 31), script="esim"), Row("Gauss. Trans.", {}, (8, 4))),
         note="On a Titan Xp, 3.6 and 7.8 times as fast. Times are no accuracies: compare pairs per second "
         "(549,367 training pairs make 316 and 1,145 per second, 9,824 test pairs 317 and 2,456).",

@@ -16,7 +16,7 @@ def _methods(vectors: str, lstm: float, attention: float, hybrid: float) -> Tabl
             Row("Attention+LSTM (our)", paper=(hybrid,), model=HYBRID),
         ),
         note=f"The vectors come with --vectors: {_FILES[vectors]}.",
-        figure="bars",
+        figure="points",
     )
 
 
