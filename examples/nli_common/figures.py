@@ -9,6 +9,10 @@ from torch import Tensor
 
 from nli_common.files import write_atomically
 
+STROKES = ("o--", "s-", "^:")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe's and Ito's, which the colour-blind tell apart."""
+
 
 def plot_confusion(confusion: Sequence[Sequence[int]], labels: Sequence[str], title: str, path: Path) -> None:
     """The confusion matrix, each row coloured by its shares and written with counts."""
@@ -44,7 +48,9 @@ def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str],
 
 
 def plot_lines(series: Mapping[str, Sequence[float]], words: Sequence[str], title: str, path: Path) -> None:
-    """A line for each named series, over the words of one sentence.
+    """A line over the words of a sentence for each series.
+
+    What a name has before its last underscore chooses the stroke, what stands behind it the colour.
 
     Raises:
         ValueError: if a series has not one value for each word.
@@ -54,16 +60,18 @@ def plot_lines(series: Mapping[str, Sequence[float]], words: Sequence[str], titl
             raise ValueError(f"{name} has {len(values)} values, expected {len(words)}: one for each word")
     figure = Figure(figsize=(max(5.5, 3.2 + 0.55 * len(words)), 3.6), layout="constrained")
     axes = figure.subplots()
-    axes.axhline(0, color="0.75", linewidth=0.8, zorder=0)
-    for k, (name, values) in enumerate(series.items()):
-        marker, style = "osD^vP"[k % 6], ("-", "--")[k % 2]
-        axes.plot(values, label=name, color=f"C{k}", linestyle=style, marker=marker, markersize=4.5)
+    axes.axhline(0, color="0.8", linewidth=0.8)
+    groups, kinds = (list(dict.fromkeys(name.rpartition("_")[end] for name in series)) for end in (0, 2))
+    for name, values in series.items():
+        group, _, kind = name.rpartition("_")
+        stroke, colour = STROKES[groups.index(group) % len(STROKES)], COLOURS[kinds.index(kind) % len(COLOURS)]
+        axes.plot(values, stroke, label=name, color=colour, markersize=5, markerfacecolor="white", clip_on=False)
     axes.set_xticks(range(len(words)), _shown(words), rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
     axes.set_xlim(-0.4, len(words) - 0.6)
-    axes.grid(axis="x", color="0.92")
+    axes.grid(axis="x", color="0.93")
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title(title, fontsize="medium")
-    figure.legend(loc="outside right center", frameon=False)
+    figure.legend(loc="outside right center", frameon=False, handlelength=3)
     save_figure(figure, path)
 
 

@@ -25,6 +25,8 @@ SNLI = Table(
     title="Table 1: SNLI",
     columns=("train", "test"),
     measures=("train", "test"),
+    figure="points",
+    shown=1,
     rows=(
         Row("300D CAFE (w/o inter-attention)", {"inter_attention": False}, (87.3, 85.9), "3.7M"),
         Row("200D DecompAtt", {}, (89.5, 86.3), "380K", script="decomposable_attention"),
@@ -49,13 +51,11 @@ SNLI = Table(
         "changes nothing else, has 4.46M. The ensemble averages five seeds of the 3.5M model, the only one of which "
         "five make 17.5M. Left out are the rows of systems that have no script here."
     ),
-    figure="points",
-    shown=1,
 )
 
 MULTINLI = Table(
     title="Table 2: MultiNLI",
-    columns=("MultiNLI matched", "mismatched"),
+    columns=("matched", "mismatched"),
     rows=(
         Row("ESIM (Williams et al. 2017)", {}, (72.4, 72.1), script="esim"),
         Row("ESIM (Weissenborn 2017)", {}, (76.3, 75.8), script="esim"),
@@ -63,25 +63,28 @@ MULTINLI = Table(
         Row("CAFE ensemble", {}, (80.2, 79.0), ensemble=True),
     ),
     note=(
-        "The paper's are test accuracies, of labels that are not public: the development sets, which table 3 has, "
-        "stand in. Left out are the rows of systems that have no script here."
+        "The matched pairs are --test, the mismatched ones --also. MultiNLI's test labels are not public: without "
+        "them its development sets, which table 3 is of, stand in. Two systems' figures for the same ESIM are given. "
+        "Left out are the rows of systems that have no script here."
     ),
 )
 
 SCITAIL = Table(
     title="Table 2: SciTail",
-    columns=("SciTail",),
+    columns=("test",),
     rows=(
-        Row("ESIM (Khot et al. 2018)", {}, (70.6,), script="esim"),
-        Row("DecompAtt (Khot et al. 2018)", {}, (72.3,), script="decomposable_attention"),
+        Row("ESIM", {}, (70.6,), script="esim"),
+        Row("DecompAtt", {}, (72.3,), script="decomposable_attention"),
         Row("CAFE", {}, (83.3,)),
     ),
-    note="Test accuracies. Left out are the rows of systems that have no script here.",
+    note="The figures of the other systems are those of Khot et al. 2018; left out are those that have no script here.",
 )
 
 ABLATIONS = Table(
     title="Table 3: ablations, MultiNLI dev",
     columns=("matched", "mismatched"),
+    measures=("dev", "also 1"),
+    figure="points",
     rows=(
         Row("Original model", {}, (79.0, 78.9)),
         Row("(1) Replace FM with FC", {"factorize": False}, (77.7, 77.9)),
@@ -90,16 +93,16 @@ ABLATIONS = Table(
         Row("(4) Remove inter att", {"inter_attention": False}, (75.2, 75.6)),
         Row("(5) Replace highway pred. with FC", {"prediction": "fc"}, (77.7, 77.9)),
         Row("(6) Remove highway enc. with FC", {"encoder": "fc"}, (78.7, 78.7)),
-        Row("(7) Remove sub feat", {"comparisons": ("cat", "mul")}, (77.9, 78.3)),
-        Row("(8) Remove mul feat", {"comparisons": ("cat", "sub")}, (78.7, 78.6)),
-        Row("(9) Remove concat feat", {"comparisons": ("sub", "mul")}, (77.9, 77.6)),
+        Row("(7) Remove sub feat", {"without": "sub"}, (77.9, 78.3)),
+        Row("(8) Remove mul feat", {"without": "mul"}, (78.7, 78.6)),
+        Row("(9) Remove concat feat", {"without": "cat"}, (77.9, 77.6)),
         Row("(10) Replace LSTM with BiLSTM", {"bidirectional": True}, (78.3, 78.4)),
     ),
     note=(
-        "FC is a rectified layer of the same sizes: one unit for each machine in (1), two layers in (5) and (6). "
-        "Features are removed from both attentions in (7) to (9). The BiLSTM has 300 units in each direction."
+        "The matched pairs are --dev, the mismatched ones --also. FC is a rectified layer of the same sizes: one unit "
+        "for each machine in (1), two layers in (5) and (6). Features are removed from both attentions in (7) to (9). "
+        "The BiLSTM has 300 units in each direction."
     ),
-    figure="points",
 )
 
 _CATEGORIES: Mapping[str, tuple[int, int, int, int]] = {
@@ -128,8 +131,8 @@ LINGUISTIC = Table(
         Row("CAFE", {}, tuple(f for _, m, _, mm in _CATEGORIES.values() for f in (m, mm))),
     ),
     note=(
-        "Accuracies on the annotated pairs of MultiNLI's development sets, as given by --also and --categories; some "
-        "categories have very few."
+        "The matched and the mismatched development pairs are --also, their annotations --categories. Some categories "
+        "have very few pairs."
     ),
 )
 
