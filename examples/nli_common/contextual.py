@@ -74,6 +74,10 @@ class ContextualVectors(nn.Module):
                 layers[:, row, : len(words)] = layers_of[words]
         return torch.from_numpy(layers).to(self.like)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the encoder, which a copy loads anew if it needs it."""
+        return {name: value for name, value in vars(self).items() if name != "_encoder"}
+
     def extra_repr(self) -> str:
         """The folder and the sizes, for ``repr``."""
         return f"{self.folder}, num_layers={self.num_layers}, dim={self.dim}"
