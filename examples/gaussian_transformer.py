@@ -3,7 +3,6 @@ r"""Gaussian Transformer: Guo, Zhang, Liu 2019, https://doi.org/10.1609/aaai.v33
 Commands::
 
     python examples/gaussian_transformer.py train                      # the generated corpus
-    python examples/gaussian_transformer.py train --locality none      # a vanilla Transformer
     python examples/gaussian_transformer.py train --encoder FOLDER     # contextual vectors, as the paper's ELMo
 """
 
@@ -20,7 +19,7 @@ import nlilayers
 from nli_common.commands import main
 from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix
 from nli_common.data import Sentence
-from nli_common.feedforward import feedforward, start_from_glorot
+from nli_common.feedforward import feedforward
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.script import NumClasses, Script
@@ -74,7 +73,7 @@ class GaussianTransformerConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.hidden_size % 2 or self.hidden_size % self.num_heads:
             raise ValueError(
-                f"hidden_size must be even and divisible by num_heads={self.num_heads}, got {self.hidden_size}"
+                f"hidden_size must be even and a multiple of {self.num_heads} heads, got {self.hidden_size}"
             )
 
 
@@ -94,13 +93,13 @@ class GaussianTransformer(nn.Module):
             self.words = encoder = ContextualVectors(config.encoder, lexicon)
             self.projection = nn.Sequential(LayerMix(encoder.num_layers), nn.Linear(encoder.dim, d, bias=False))
             self.insertion = LayerInsertion(encoder.num_layers, encoder.dim, d)
-        self.projection.apply(start_from_glorot)
         self.position = nlilayers.SinusoidalPositionalEncoding(d)
         self.encoding = nn.ModuleList(EncodingBlock(config) for _ in range(config.num_encoding_blocks))
         self.interaction = nn.ModuleList(InteractionBlock(config) for _ in range(config.num_interaction_blocks))
         self.aggregation = Aggregation(d)
         self.sum_and_difference = config.sum_and_difference
-        self.prediction = dense(4 * d if config.sum_and_difference else 2 * d, d, config.num_classes)
+        pair = (4 if config.sum_and_difference else 2) * d
+        self.prediction = nn.Sequential(feedforward(pair, d), nn.Linear(d, config.num_classes))
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
@@ -110,7 +109,7 @@ class GaussianTransformer(nn.Module):
         p = self.aggregation(p_encoded, p, premise.mask)
         h = self.aggregation(h_encoded, h, hypothesis.mask)
         pair = (p, h, p + h, p - h) if self.sum_and_difference else (p, h)
-        logits: Tensor = self.prediction(torch.cat(pair, dim=-1))  # Eq 16
+        logits: Tensor = self.prediction(torch.cat(pair, dim=-1))  # Eqs 16, 17
         return logits
 
     def encode(self, sentence: Sentence) -> Tensor:
@@ -135,8 +134,6 @@ class GaussianTransformer(nn.Module):
 class WordsAndCharacters(nn.Module):
     """A fixed vector for each word: its own beside that of its character 5-grams."""
 
-    vectors: Tensor
-
     def __init__(self, config: GaussianTransformerConfig, lexicon: Lexicon) -> None:
         super().__init__()
         ngrams = nlilayers.CharNgramEmbedding(config.char_size, ngram_size=5)
@@ -144,8 +141,7 @@ class WordsAndCharacters(nn.Module):
             characters = ngrams.table(lexicon.words)
         else:
             characters = nn.functional.embedding_bag(ngrams.encode(lexicon.words), ngrams.weight, mode="sum")
-        vectors = torch.cat([lexicon.vectors.to(characters), characters], dim=-1)
-        self.register_buffer("vectors", vectors, persistent=False)
+        self.vectors = nn.Buffer(torch.cat([lexicon.vectors.to(characters), characters], dim=-1), persistent=False)
 
     def forward(self, sentence: Sentence) -> Tensor:
         """``[x^(w) : x^(c)]``, ``(b, n, dim + char_size)``: Eqs 5 and 6."""
@@ -159,7 +155,8 @@ class EncodingBlock(nn.Module):
         super().__init__()
         d = config.hidden_size
         self.self_attention = SelfAttention(config)
-        self.feedforward = Residual(dense(d, d, d), d, dropout=config.dropout)
+        dense = nn.Sequential(feedforward(d, d), nn.Linear(d, d))  # Eqs 10 to 12
+        self.feedforward = Residual(dense, d, dropout=config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Words ``(b, n, d)`` → ``(b, n, d)``."""
@@ -175,7 +172,8 @@ class InteractionBlock(nn.Module):
         d = config.hidden_size
         self.self_attention = SelfAttention(config)
         self.inter_attention = Residual(InterAttention(d, config.num_heads), d, dropout=config.dropout)
-        self.feedforward = Residual(dense(d, d, d), d, dropout=config.dropout)
+        dense = nn.Sequential(feedforward(d, d), nn.Linear(d, d))  # Eqs 10 to 12
+        self.feedforward = Residual(dense, d, dropout=config.dropout)
 
     def forward(self, p: Tensor, h: Tensor, p_mask: Tensor, h_mask: Tensor) -> tuple[Tensor, Tensor]:
         """Premise ``(b, n, d)`` and hypothesis ``(b, m, d)`` → the same shapes."""
@@ -208,50 +206,43 @@ class InterAttention(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.query, self.key, self.value, self.output = (nn.Linear(embed_dim, embed_dim, bias=False) for _ in range(4))
-        self.apply(start_from_glorot)
 
     def forward(self, x: Tensor, other: Tensor, other_mask: Tensor) -> Tensor:
         """What words ``(b, n, d)`` see in those of the other sentence, ``(b, m, d)``: ``(b, n, d)``."""
-        seen = attend(self.weights(x, other, other_mask), self.by_head(self.value(other)))
+        seen = attend(self.weights(x, other, other_mask), self._by_head(self.value(other)))
         y: Tensor = self.output(rearrange(seen, "b h n d -> b n (h d)"))
         return y
 
     def weights(self, x: Tensor, other: Tensor, other_mask: Tensor) -> Tensor:
         """The weights behind it, ``(b, h, n, m)``."""
-        queries, keys = self.by_head(self.query(x)), self.by_head(self.key(other))
+        queries, keys = self._by_head(self.query(x)), self._by_head(self.key(other))
         return masked_softmax(attention_scores(queries, keys, queries.shape[-1] ** -0.5), other_mask)
 
-    def by_head(self, x: Tensor) -> Tensor:
-        """Features ``(b, n, d)`` → ``(b, h, n, d / h)``."""
+    def _by_head(self, x: Tensor) -> Tensor:
         return rearrange(x, "b n (h d) -> b h n d", h=self.num_heads)
 
 
 class Aggregation(nn.Module):
     """Compare each word with what the interaction made of it, and add up."""
 
-    def __init__(self, embed_dim: int) -> None:
+    def __init__(self, d: int) -> None:
         super().__init__()
-        self.compare = dense(2 * embed_dim, embed_dim, embed_dim)
+        self.compare = nn.Sequential(feedforward(2 * d, d), nn.Linear(d, d))
 
     def forward(self, x: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
         """Words before and after interaction, both ``(b, n, d)`` → ``(b, d)``."""
-        v = self.compare(torch.cat([x, aligned], dim=-1))  # Eq 13
+        v = self.compare(torch.cat([x, aligned], dim=-1))  # Eqs 13, 14
         length = mask.sum(dim=1, keepdim=True).clamp(min=1).to(v.dtype)
         return masked_sum(v, mask) / length.sqrt()  # Eq 15
-
-
-def dense(in_features: int, hidden_size: int, out_features: int) -> nn.Sequential:
-    """Two layers with a rectifier between them: Eqs 10 to 14, 16, 17."""
-    return nn.Sequential(feedforward(in_features, hidden_size), nn.Linear(hidden_size, out_features)).apply(
-        start_from_glorot
-    )
 
 
 SCRIPT = Script(
     name="gaussian_transformer",
     models={GaussianTransformerConfig: GaussianTransformer},
-    recipe=Recipe(lr=3e-4, batch_size=64, epochs=40, patience=10),
-    quick=Recipe(lr=1e-3, batch_size=64, epochs=8),
+    recipe=Recipe(
+        optimizer="adamwr", lr=3e-4, min_lr=4e-5, normalized_decay=1 / 600, batch_size=64, epochs=30, patience=10
+    ),
+    quick=Recipe(optimizer="adamwr", lr=3e-4, restart_epochs=6, epochs=6),
     tables=TABLES,
 )
 

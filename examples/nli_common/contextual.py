@@ -37,7 +37,7 @@ class ContextualVectors(nn.Module):
     Args:
         folder: what ``save_pretrained`` wrote, of the encoder and of its tokenizer. Nothing is downloaded.
         lexicon: tells the words behind the token ids.
-        cache: the file of the sentences read so far, by any encoder; it is made if there is none.
+        cache: the file of the sentences read so far, by any encoder; ``None`` is one in the folder of caches.
 
     Attributes:
         num_layers: layers of the encoder, its embeddings among them.
@@ -52,9 +52,10 @@ class ContextualVectors(nn.Module):
 
     like: Tensor
 
-    def __init__(self, folder: str | Path, lexicon: Lexicon, cache: Path = CACHE / "contextual.sqlite3") -> None:
+    def __init__(self, folder: str | Path, lexicon: Lexicon, cache: Path | None = None) -> None:
         super().__init__()
-        self.folder, self.words, self.cache = Path(folder), lexicon.words, VectorCache(cache)
+        self.folder, self.words = Path(folder), lexicon.words
+        self.cache = VectorCache(CACHE / "contextual.sqlite3" if cache is None else cache)
         config = self._from_pretrained("AutoConfig")
         self.num_layers, self.dim = int(config.num_hidden_layers) + 1, int(config.hidden_size)
         self.fingerprint = fingerprint_of_folder(self.folder)
@@ -72,6 +73,10 @@ class ContextualVectors(nn.Module):
             if words:
                 layers[:, row, : len(words)] = layers_of[words]
         return torch.from_numpy(layers).to(self.like)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the encoder, which a copy loads anew if it needs it."""
+        return {name: value for name, value in vars(self).items() if name != "_encoder"}
 
     def extra_repr(self) -> str:
         """The folder and the sizes, for ``repr``."""
