@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.feedforward import feedforward
+from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.recurrent import SentenceLSTM
@@ -215,9 +216,10 @@ def bidirectional_lstm(in_features: int, config: HybridModelConfig | LSTMBaselin
 SCRIPT = Script(
     name="lstm_attention",
     models={HybridModelConfig: HybridModel, AttentionModelConfig: AttentionModel, LSTMBaselineConfig: LSTMBaseline},
-    recipe=Recipe(lr=2e-4, epochs=50, patience=50),
+    recipe=Recipe(lr=2e-4, same_lengths=True, epochs=50, patience=50),
     quick=Recipe(lr=1e-3, epochs=10),
     tables=TABLES,
+    data=Data(unit_vectors=True),
 )
 
 if __name__ == "__main__":

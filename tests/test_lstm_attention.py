@@ -62,7 +62,7 @@ def test_the_papers_recipe() -> None:
     """Section 4.1; all the 50 epochs are run."""
     recipe = SCRIPT.recipe
     assert (recipe.optimizer, recipe.lr, recipe.epochs, recipe.clip_norm) == ("adam", 2e-4, 50, None)
-    assert recipe.patience >= recipe.epochs
+    assert recipe.patience >= recipe.epochs and recipe.same_lengths and SCRIPT.data.unit_vectors
     for config in (HybridModelConfig(), AttentionModelConfig(), LSTMBaselineConfig()):
         assert (config.hidden_size, config.dropout) == (200, 0.2)
 

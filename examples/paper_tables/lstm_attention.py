@@ -34,12 +34,12 @@ TABLES = {
         title="Table 4: the size of the hidden layers",
         columns=("test", "train"),
         rows=(
-            Row("LSTM-50", {"hidden_size": 50}, (78.20, 80.70), model=LSTM),
-            Row("LSTM-100", {"hidden_size": 100}, (84.14, 87.90), model=LSTM),
-            Row("LSTM-300", {"hidden_size": 300}, (83.99, 92.13), model=LSTM),
-            Row("Attention-50", {"hidden_size": 50}, (79.66, 78.98), model=ATTENTION),
-            Row("Attention-100", {"hidden_size": 100}, (84.14, 84.90), model=ATTENTION),
-            Row("Attention-300", {"hidden_size": 300}, (85.06, 86.90), model=ATTENTION),
+            Row("LSTM, 50 units", {"hidden_size": 50}, (78.20, 80.70), model=LSTM),
+            Row("LSTM, 100 units", {"hidden_size": 100}, (84.14, 87.90), model=LSTM),
+            Row("LSTM, 300 units", {"hidden_size": 300}, (83.99, 92.13), model=LSTM),
+            Row("Attention, 50 units", {"hidden_size": 50}, (79.66, 78.98), model=ATTENTION),
+            Row("Attention, 100 units", {"hidden_size": 100}, (84.14, 84.90), model=ATTENTION),
+            Row("Attention, 300 units", {"hidden_size": 300}, (85.06, 86.90), model=ATTENTION),
         ),
         note=(
             "The width of every hidden layer, perceptrons and linear function included. The report does not say which "
@@ -47,7 +47,7 @@ TABLES = {
             "that of Attention-100, and above the 80.56 of Table 3: an error of copying, most likely."
         ),
         figure="sweep",
-        axes=("hidden_size", "model"),
+        axes=("hidden_size",),
     ),
     "tags": Table(
         title="Section 4: one-hot part-of-speech tags beside the word vectors",
