@@ -588,7 +588,8 @@ def test_it_starts_as_the_paper_says() -> None:
     """Xavier's bounds, forget gates that start open by the sum of their biases, and highway gates at carry."""
     torch.manual_seed(0)
     model = CAFE(CAFEConfig(encoder_size=97, lstm_size=53, bidirectional=True), TINY)
-    for weight in (model.encode[1].projection.weight, model.lstm.rightward[0].weight_ih_l0, model.encode[0].tags.weight):
+    reader, tags = model.lstm.rightward[0], model.encode[0].tags
+    for weight in (model.encode[1].projection.weight, reader.weight_ih_l0, tags.weight):
         bound = (6 / sum(weight.shape)) ** 0.5
         assert 0.95 * bound < weight.abs().max() <= bound
     for lstm in (*model.lstm.rightward, *model.lstm.leftward):
