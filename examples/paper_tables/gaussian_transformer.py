@@ -23,7 +23,7 @@ TABLES: dict[str, Table] = {
             Row("+ Gaussian prior variant (vii)", {"locality": "gaussian-variant"}, (80.3, 80.5)),
         ),
         note="Of (v) the paper gives neither the number of layers nor their width: one, 7 words wide, is put before "
-        "every self-attention. All but (v) have positional encodings and one prior for each self-attention.",
+        "every self-attention. All rows have positional encodings; each self-attention has a prior of its own.",
         figure="points",
     ),
     "2": Table(
@@ -58,8 +58,8 @@ TABLES: dict[str, Table] = {
         columns=("minutes to train an epoch", "seconds to predict the test set"),
         measures=("minutes/epoch", "seconds to test"),
         rows=(Row("ESIM", {}, (29, 31), script="esim"), Row("Gauss. Trans.", {}, (8, 4))),
-        note="On a Titan Xp, 3.6 and 7.8 times as fast. Times are no accuracies: compare pairs per second "
-        "(549,367 training pairs make 316 and 1,145 per second, 9,824 test pairs 317 and 2,456).",
+        note="On a Titan Xp, 3.6 and 7.8 times as fast. The paper's times are for 549,367 training and 9,824 test "
+        "pairs: 316 and 1,145 pairs per second in training, 317 and 2,456 in prediction.",
     ),
     "5": Table(
         title="Table 5: with external resources",
