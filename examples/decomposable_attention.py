@@ -22,6 +22,7 @@ from nli_common.script import NumClasses, Script
 from nli_common.words import WordVectors
 from nlilayers import DecomposableAlign, DistancePrior, IntraAlign
 from nlilayers.masking import masked_sum
+from paper_tables.decomposable_attention import TABLES
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,7 @@ SCRIPT = Script(
     models={DecomposableAttentionConfig: DecomposableAttention},
     recipe=Recipe(optimizer="adagrad", batch_size=4, epochs=50),
     quick=Recipe(lr=1e-3, epochs=10),
+    tables=TABLES,
 )
 
 if __name__ == "__main__":

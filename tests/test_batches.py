@@ -74,3 +74,35 @@ def test_the_loader_gives_whole_batches(dataset: PairDataset) -> None:
 def test_a_batch_needs_a_pair() -> None:
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         LengthBuckets(np.ones(3, dtype=np.int64), 0, 0)
+
+
+@given(batch_size=st.integers(1, 40), epoch=st.integers(0, 3), seed=st.none() | st.integers(0, 5))
+def test_batches_of_the_same_lengths_are_complete_and_have_no_padding(
+    dataset: PairDataset, batch_size: int, epoch: int, seed: int | None
+) -> None:
+    batches = loader(dataset, batch_size, seed, same_lengths=True)
+    batches.batch_sampler.start_epoch(epoch)
+    order = list(batches.batch_sampler)
+    assert len(order) == len(batches)
+    assert sorted(i for batch in order for i in batch) == list(range(len(dataset)))
+    assert order == list(batches.batch_sampler)
+    for batch in batches:
+        assert len(batch.label) <= batch_size and batch.premise.mask.all() and batch.hypothesis.mask.all()
+
+
+def test_batches_of_the_same_lengths_depend_on_seed_and_epoch(dataset: PairDataset) -> None:
+    def order(seed: int, epoch: int) -> list[list[int]]:
+        sampler = loader(dataset, 8, seed, same_lengths=True).batch_sampler
+        sampler.start_epoch(epoch)
+        return list(sampler)
+
+    assert order(0, 0) != order(0, 1) and order(0, 0) != order(1, 0)
+    sizes = {tuple(dataset.premise.lengths[b] + 100 * dataset.hypothesis.lengths[b]) for b in order(0, 0)}
+    assert all(len(set(lengths)) == 1 for lengths in sizes)
+
+
+@pytest.mark.parametrize("same_lengths", [False, True])
+def test_a_limit_takes_the_first_pairs(dataset: PairDataset, same_lengths: bool) -> None:
+    batches = loader(dataset, 16, None, same_lengths=same_lengths, limit=37)
+    assert sorted(i for batch in batches.batch_sampler for i in batch) == list(range(37))
+    assert sum(len(batch.label) for batch in batches) == 37

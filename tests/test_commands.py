@@ -63,6 +63,36 @@ def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corp
     assert done.returncode == 0 and "2 of 3 words hashed; 1 pairs without a label dropped" in done.stdout
 
 
+def test_several_runs_are_evaluated_as_an_ensemble(run: Path, corpora: list[str], tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    vectors = run.parent / "v.npz"
+    done = run_script("train", *corpora, *FAST, "--vectors", vectors, "--seed", "1", "--output", other)
+    assert done.returncode == 0, done.stderr
+    cache, test, file = corpora[1], corpora[-1], tmp_path / "ensemble.json"
+    done = run_script("evaluate", "--run", run, other, "--test", test, "--cache", cache, "--output", file)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(file.read_text())["test"]["pairs"] == 60
+    done = run_script("evaluate", "--run", run, run, "--test", test, "--cache", cache, "--output", file)
+    assert json.loads(file.read_text())["test"] == json.loads((run / "metrics.json").read_text())["test"]
+    smaller = [*corpora[:-1], corpora[-3]]
+    done = run_script("train", *smaller, *FAST, "--output", tmp_path / "words")
+    assert done.returncode == 0, done.stderr
+    assert "was trained on other words than" in one_line(
+        run_script("evaluate", "--run", run, tmp_path / "words", "--test", test, "--cache", cache)
+    )
+
+
+def test_evaluate_by_category(run: Path, tmp_path: Path) -> None:
+    pairs = [{"pairID": f"{i}n", "gold_label": "neutral", "sentence1": "a dog", "sentence2": "a cat"} for i in range(4)]
+    (tmp_path / "dev.jsonl").write_text("\n".join(map(json.dumps, pairs)))
+    (tmp_path / "tags.txt").write_text("0n\t#MODAL\n1n\t#MODAL #COREF\n")
+    options = ("--test", tmp_path / "dev.jsonl", "--categories", tmp_path / "tags.txt", "--cache", tmp_path)
+    done = run_script("evaluate", "--run", run, *options, "--output", tmp_path / "result.json")
+    assert done.returncode == 0, done.stderr
+    groups = json.loads((tmp_path / "result.json").read_text())["test"]["per_phenomenon"]
+    assert set(groups) == {"#modal", "#coreference"} and "#coreference" in done.stdout
+
+
 def one_line(done) -> str:
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr

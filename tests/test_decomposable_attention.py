@@ -1,5 +1,7 @@
 """The Decomposable Attention model against its paper: counts, equations, what it cannot see."""
 
+import dataclasses
+
 import pytest
 import torch
 from hypothesis import given
@@ -57,7 +59,7 @@ def test_the_papers_recipe() -> None:
 
 def test_peer_bug_8_adagrads_accumulator_starts_at_a_tenth() -> None:
     model = model_of()
-    optimizer = SCRIPT.recipe.make_optimizer(model.parameters(), 0.05)
+    optimizer = dataclasses.replace(SCRIPT.recipe, lr=0.05).make_optimizer(model)
     assert all(torch.all(state["sum"] == 0.1) for state in optimizer.state.values())
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 
 from nli_common.errors import InputError
 from nli_common.lexicon import NUM_HASHED, Lexicon
@@ -219,3 +220,28 @@ def test_what_does_not_fit_is_refused(words: list[str], vectors: torch.Tensor, m
         Lexicon(words, vectors)
     with pytest.raises(ValueError, match=r"hashed must be of shape \(100, 3\), got \(1, 3\)"):
         Lexicon(["a"], torch.ones(1, 3), hashed=torch.ones(1, 3))
+
+
+def test_vectors_of_unit_length(tmp_path: Path) -> None:
+    """Nguyen 2019, section 3.1: known words are normalised, also those learned later; hashed ones are N(0, 1)."""
+    np.savez(tmp_path / "v.npz", words=np.array(["dog", "cat"]), vectors=np.array([[3.0, 4.0], [0.0, 2.0]]))
+    lexicon = Lexicon.from_file(tmp_path / "v.npz", ["dog", "quokka"], unit=True)
+    assert_close(lexicon.vectors[lexicon.index["dog"]], torch.tensor([0.6, 0.8]))
+    assert any(torch.equal(lexicon.vectors[lexicon.index["quokka"]], row) for row in lexicon.hashed)
+    assert lexicon.hashed.std() == pytest.approx(1, abs=0.1) and lexicon.hashed.mean() == pytest.approx(0, abs=0.2)
+    lexicon.save(tmp_path / "l")
+    later = Lexicon.load(tmp_path / "l").learned_from(tmp_path / "v.npz", ["cat"])
+    assert_close(later.vectors[later.index["cat"]], torch.tensor([0.0, 1.0]))
+    random = Lexicon.random(["a", "b"], 7).of_unit_length()
+    assert_close(random.vectors.norm(dim=1), torch.ones(2))
+
+
+def test_the_alphabet_is_that_of_the_first_words(tmp_path: Path) -> None:
+    lexicon = Lexicon.random(["cab", "naïve"], 3)
+    assert lexicon.alphabet == ["a", "b", "c", "e", "n", "v", "ï"]
+    lexicon.save(tmp_path / "l")
+    assert Lexicon.load(tmp_path / "l").extended(["xyz"]).alphabet == lexicon.alphabet
+    np.savez(tmp_path / "v.npz", words=np.array(["dog", "xi"]), vectors=np.eye(2))
+    read = Lexicon.from_file(tmp_path / "v.npz", ["dog", "cat"])
+    assert read.alphabet == ["a", "c", "d", "g", "o", "t"]
+    assert read.learned_from(tmp_path / "v.npz", ["xi"]).alphabet == read.alphabet

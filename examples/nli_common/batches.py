@@ -94,10 +94,43 @@ class LengthBuckets(Sampler[list[int]]):
         return [order[i : i + self.batch_size].tolist() for i in range(0, len(order), self.batch_size)]
 
 
-def loader(dataset: PairDataset, batch_size: int, seed: int | None) -> "DataLoader[Batch]":
-    """A data loader over length buckets."""
-    buckets = LengthBuckets(dataset.premise.lengths, batch_size, seed)
-    return DataLoader(dataset, batch_sampler=buckets, collate_fn=_as_it_is)
+class SameLengths(LengthBuckets):
+    """Lists of indices, each of pairs whose premises, and whose hypotheses, have one length: nothing is padding.
+
+    Args:
+        lengths: premise and hypothesis length of each pair, ``(pairs, 2)``.
+        batch_size: pairs in a batch, at most.
+        seed: of the order; ``None`` keeps a fixed order by length.
+    """
+
+    def __init__(self, lengths: Ints, batch_size: int, seed: int | None) -> None:
+        super().__init__(lengths, batch_size, seed)
+        _, counts = np.unique(lengths, axis=0, return_counts=True)
+        self.batches = int((-(-counts // batch_size)).sum())
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def __iter__(self) -> Iterator[list[int]]:
+        generator = None if self.seed is None else np.random.default_rng([self.seed, self.epoch])
+        order = np.arange(len(self.lengths)) if generator is None else generator.permutation(len(self.lengths))
+        order = order[np.lexsort(self.lengths[order].T)]
+        changes = np.flatnonzero(np.diff(self.lengths[order], axis=0).any(axis=1)) + 1
+        batches = [batch for group in np.split(order, changes) for batch in self._cut(group)]
+        for i in range(len(batches)) if generator is None else generator.permutation(len(batches)):
+            yield batches[i]
+
+
+def loader(
+    dataset: PairDataset, batch_size: int, seed: int | None, *, same_lengths: bool = False, limit: int | None = None
+) -> "DataLoader[Batch]":
+    """A data loader over batches of similar, or of the same, lengths; of the first ``limit`` pairs, if given."""
+    premise, hypothesis = dataset.premise.lengths[:limit], dataset.hypothesis.lengths[:limit]
+    if same_lengths:
+        sampler: LengthBuckets = SameLengths(np.stack([premise, hypothesis], axis=1), batch_size, seed)
+    else:
+        sampler = LengthBuckets(premise, batch_size, seed)
+    return DataLoader(dataset, batch_sampler=sampler, collate_fn=_as_it_is)
 
 
 def _as_it_is(batch: Any) -> Any:

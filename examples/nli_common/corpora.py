@@ -61,6 +61,7 @@ class Pair(NamedTuple):
     premise_pos: list[str] | None = None
     hypothesis_pos: list[str] | None = None
     phenomenon: str = ""
+    pair_id: str = ""
 
 
 def read_pairs(path: Path) -> Iterator[Pair]:
@@ -152,7 +153,8 @@ def _parsed(row: Mapping[str, object], path: Path, number: int) -> Pair:
     premise, premise_pos = parse_leaves(_string(row, "sentence1_parse", path, number))
     hypothesis, hypothesis_pos = parse_leaves(_string(row, "sentence2_parse", path, number))
     label = _string(row, "gold_label", path, number)
-    return _checked(Pair(premise, hypothesis, label, premise_pos, hypothesis_pos, _group(row)), path, number)
+    pair = Pair(premise, hypothesis, label, premise_pos, hypothesis_pos, _group(row), str(row.get("pairID", "")))
+    return _checked(pair, path, number)
 
 
 def _tokenised(row: Mapping[str, object], path: Path, number: int) -> Pair:
@@ -163,7 +165,8 @@ def _tokenised(row: Mapping[str, object], path: Path, number: int) -> Pair:
     if tagged:
         _require(row, path, number, "pos1", "pos2")
     pos1, pos2 = (_split(row, name, path, number) if tagged else None for name in ("pos1", "pos2"))
-    return _checked(Pair(premise, hypothesis, label, pos1, pos2, _group(row)), path, number)
+    pair = Pair(premise, hypothesis, label, pos1, pos2, _group(row), str(row.get("pairID", "")))
+    return _checked(pair, path, number)
 
 
 def _checked(pair: Pair, path: Path, number: int) -> Pair:

@@ -1,6 +1,6 @@
 """Figures of a run, as PNG."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -8,6 +8,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from nli_common.files import write_atomically
+
+STROKES = ("o--", "s-", "^:")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe's and Ito's, which the colour-blind tell apart."""
 
 
 def plot_confusion(confusion: Sequence[Sequence[int]], labels: Sequence[str], title: str, path: Path) -> None:
@@ -26,7 +30,7 @@ def plot_confusion(confusion: Sequence[Sequence[int]], labels: Sequence[str], ti
     axes.set_xlabel("predicted")
     axes.set_ylabel("gold")
     axes.set_title(title)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, path: Path) -> None:
@@ -40,7 +44,35 @@ def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str],
     axes.set_yticks(range(len(rows)), _shown(rows), parse_math=False)
     axes.set_title(title, fontsize="medium")
     figure.colorbar(image, ax=axes, label="weight", shrink=0.9)
-    _save(figure, path)
+    save_figure(figure, path)
+
+
+def plot_lines(series: Mapping[str, Sequence[float]], words: Sequence[str], title: str, path: Path) -> None:
+    """A line over the words of a sentence for each series.
+
+    What a name has before its last underscore chooses the stroke, what stands behind it the colour.
+
+    Raises:
+        ValueError: if a series has not one value for each word.
+    """
+    for name, values in series.items():
+        if len(values) != len(words):
+            raise ValueError(f"{name} has {len(values)} values, expected {len(words)}: one for each word")
+    figure = Figure(figsize=(max(5.5, 3.2 + 0.55 * len(words)), 3.6), layout="constrained")
+    axes = figure.subplots()
+    axes.axhline(0, color="0.8", linewidth=0.8)
+    groups, kinds = (list(dict.fromkeys(name.rpartition("_")[end] for name in series)) for end in (0, 2))
+    for name, values in series.items():
+        group, _, kind = name.rpartition("_")
+        stroke, colour = STROKES[groups.index(group) % len(STROKES)], COLOURS[kinds.index(kind) % len(COLOURS)]
+        axes.plot(values, stroke, label=name, color=colour, markersize=5, markerfacecolor="white", clip_on=False)
+    axes.set_xticks(range(len(words)), _shown(words), rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
+    axes.set_xlim(-0.4, len(words) - 0.6)
+    axes.grid(axis="x", color="0.93")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(title, fontsize="medium")
+    figure.legend(loc="outside right center", frameon=False, handlelength=3)
+    save_figure(figure, path)
 
 
 def _shown(words: Sequence[str]) -> list[str]:
@@ -48,6 +80,7 @@ def _shown(words: Sequence[str]) -> list[str]:
     return [word.encode("utf-8", "replace").decode() for word in words]
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, in one step."""
     FigureCanvasAgg(figure)
     write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format="png"))

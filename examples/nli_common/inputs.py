@@ -13,8 +13,8 @@ from nli_common.errors import InputError
 from nli_common.generated import Split, generated_corpus
 from nli_common.lexicon import Lexicon
 
-GENERATED: dict[Split, int] = {"train": 16_000, "dev": 2_000, "test": 4_000}
-"""Pairs of the generated corpus, which stands in where no file is given."""
+GENERATED: dict[Split, float] = {"train": 1, "dev": 0.125, "test": 0.25}
+"""How many times ``--pairs`` each split of the generated corpus has, which stands in where no file is given."""
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlilayers"
 
 
@@ -32,6 +32,10 @@ class Data:
     """Word vectors: GloVe or fastText text (plain, .gz, .zip), or .npz. Without them each word's vector is random."""
     vector_size: int = 300
     """Width of the random vectors, where no vectors are given."""
+    unit_vectors: bool = False
+    """Divide each word's vector by its length; words without a vector then have standard normal ones."""
+    pairs: int = 16_000
+    """Training pairs of the generated corpus, where no file is given; dev has an eighth, test a quarter of it."""
     cache: Path = CACHE
     """Where indexed corpora are kept for the next time."""
 
@@ -44,7 +48,9 @@ class Data:
         names = {"train": self.train, "dev": self.dev, "test": self.test}
         given = {name: path for name, path in names.items() if path is not None}
         if not given:
-            return {name: generated_corpus(count, name) for name, count in GENERATED.items()}
+            if self.pairs < 100:
+                raise InputError(f"--pairs must be at least 100, got {self.pairs}")
+            return {name: generated_corpus(int(share * self.pairs), name) for name, share in GENERATED.items()}
         for name in ("train", "dev"):
             if name not in given:
                 raise InputError(f"--{name} is needed beside --{' --'.join(given)}")
@@ -65,8 +71,9 @@ class Data:
         if self.vectors is None:
             if self.vector_size < 1:
                 raise InputError(f"--vector-size must be at least 1, got {self.vector_size}")
-            return Lexicon.random(words, self.vector_size, tags=tags)
-        return Lexicon.from_file(self.vectors, words, tags=tags)
+            lexicon = Lexicon.random(words, self.vector_size, tags=tags)
+            return lexicon.of_unit_length() if self.unit_vectors else lexicon
+        return Lexicon.from_file(self.vectors, words, tags=tags, unit=self.unit_vectors)
 
     def identity(self, corpora: dict[str, Corpus]) -> dict[str, Any]:
         """What tells these inputs from others, wherever they lie.
@@ -75,6 +82,7 @@ class Data:
             InputError: if the vector file is missing.
         """
         digests: dict[str, Any] = {name: corpus.digest for name, corpus in corpora.items()}
+        digests["unit_vectors"] = self.unit_vectors
         if self.vectors is None:
             return digests | {"vectors": {"random": self.vector_size}}
         return digests | {"vectors": fingerprint(self.vectors)}

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from nli_common.errors import InputError
 from nli_common.files import write_atomically
@@ -33,6 +33,7 @@ class Lexicon:
         tags: part-of-speech tags, numbered from 1; 0 is any other tag.
         alphabet: distinct characters, sorted, numbered from 1; 0 is any other character. ``None`` takes those of the
             words; a lexicon that is extended keeps its own.
+        unit: whether vectors that are learned later are divided by their length, as these were.
 
     Raises:
         ValueError: if the words are not distinct, or the shapes do not fit.
@@ -46,9 +47,11 @@ class Lexicon:
         hashed: Tensor | None = None,
         tags: Sequence[str] = (),
         alphabet: Sequence[str] | None = None,
+        unit: bool = False,
     ) -> None:
         self.words = list(words)
         self.tags = list(tags)
+        self.unit = unit
         self.alphabet = sorted(set().union(*self.words)) if alphabet is None else list(alphabet)
         self.index = {word: i for i, word in enumerate(self.words)}
         if len(self.index) != len(self.words):
@@ -80,9 +83,19 @@ class Lexicon:
         generator = torch.Generator().manual_seed(seed)
         return cls(words, GLOVE_LENGTH / dim**0.5 * torch.randn(len(words), dim, generator=generator), tags=tags)
 
+    def of_unit_length(self) -> "Lexicon":
+        """This lexicon with every vector divided by its length, and standard normal vectors for words without one.
+
+        (Nguyen 2019, section 3.1: the vectors are normalised, those of unknown words are drawn from N(0, 1).)
+        """
+        generator = torch.Generator().manual_seed(0)
+        hashed = torch.randn(NUM_HASHED, self.dim, generator=generator).to(self.vectors.dtype)
+        vectors = nn.functional.normalize(self.vectors, dim=1)
+        return Lexicon(self.words, vectors, hashed=hashed, tags=self.tags, alphabet=self.alphabet, unit=True)
+
     @classmethod
-    def from_file(cls, path: Path, words: Iterable[str], *, tags: Sequence[str] = ()) -> "Lexicon":
-        """The vectors of a GloVe, fastText or ``.npz`` file; only the given words are kept.
+    def from_file(cls, path: Path, words: Iterable[str], *, tags: Sequence[str] = (), unit: bool = False) -> "Lexicon":
+        """The vectors of a GloVe, fastText or ``.npz`` file, of unit length if asked; only the given words are kept.
 
         Raises:
             InputError: if the file cannot be read, or has none of the words.
@@ -92,7 +105,8 @@ class Lexicon:
         if not known:
             raise InputError(f"{path}: has a vector for none of the corpus's {len(words):,} words")
         alphabet = sorted(set().union(*words))
-        return cls(list(known), torch.stack(list(known.values())), tags=tags, alphabet=alphabet).extended(words)
+        lexicon = cls(list(known), torch.stack(list(known.values())), tags=tags, alphabet=alphabet)
+        return (lexicon.of_unit_length() if unit else lexicon).extended(words)
 
     def learned_from(self, path: Path, words: Iterable[str]) -> "Lexicon":
         """This lexicon with those of the words that it lacks and the vector file has.
@@ -106,7 +120,7 @@ class Lexicon:
         vectors = torch.stack(list(known.values()))
         if vectors.shape[1] != self.dim:
             raise InputError(f"{path}: has vectors of {vectors.shape[1]} dimensions, the run's have {self.dim}")
-        return self._with(known, vectors)
+        return self._with(known, nn.functional.normalize(vectors, dim=1) if self.unit else vectors)
 
     def extended(self, words: Iterable[str]) -> "Lexicon":
         """This lexicon with the words that it lacks behind its own, in their order."""
@@ -127,7 +141,8 @@ class Lexicon:
 
     def save(self, path: Path) -> None:
         """Write words, tags and vectors to one safetensors file."""
-        strings = json.dumps({"words": self.words, "tags": self.tags, "alphabet": self.alphabet}).encode()
+        note = {"words": self.words, "tags": self.tags, "alphabet": self.alphabet, "unit": self.unit}
+        strings = json.dumps(note).encode()
         tensors = {
             "vectors": self.vectors.contiguous(),
             "hashed": self.hashed.contiguous(),
@@ -145,8 +160,7 @@ class Lexicon:
         try:
             tensors = load_file(path)
             strings = json.loads(tensors["strings"].numpy().tobytes())
-            names = {"tags": strings["tags"], "alphabet": strings["alphabet"]}
-            return cls(strings["words"], tensors["vectors"], hashed=tensors["hashed"], **names)
+            return cls(strings.pop("words"), tensors["vectors"], hashed=tensors["hashed"], **strings)
         except FileNotFoundError:
             raise InputError(f"{path}: no such file") from None
         except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
@@ -159,6 +173,7 @@ class Lexicon:
             hashed=self.hashed,
             tags=self.tags,
             alphabet=self.alphabet,
+            unit=self.unit,
         )
 
     def _vector_of_unknown(self, word: str, bucket: int) -> Tensor:

@@ -22,7 +22,6 @@ class Metrics(TypedDict):
     confusion: list[list[int]]
 
 
-@torch.inference_mode()
 def evaluate(
     model: nn.Module,
     batches: "DataLoader[Batch]",
@@ -31,6 +30,14 @@ def evaluate(
     phenomena: Sequence[str],
 ) -> Metrics:
     """The metrics of a model over all batches; every process of a distributed run returns the same."""
+    return metrics_of(*predictions(model, batches, accelerator), labels, phenomena)
+
+
+@torch.inference_mode()
+def predictions(
+    model: nn.Module, batches: "DataLoader[Batch]", accelerator: Accelerator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Predicted class, gold label and phenomenon of every pair, in the order of the batches."""
     training = model.training
     model.eval()
     rows = []
@@ -39,7 +46,7 @@ def evaluate(
         rows.append(torch.stack(accelerator.gather_for_metrics((predicted, batch.label, batch.phenomenon))).cpu())
     model.train(training)
     predicted, label, phenomenon = torch.cat(rows, dim=1)
-    return metrics_of(predicted, label, phenomenon, labels, phenomena)
+    return predicted, label, phenomenon
 
 
 def metrics_of(

@@ -1,50 +1,100 @@
 """How a model is trained: the numbers that a paper's experiment section gives."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import nn
-from torch.optim import Adagrad, Adam, Optimizer
+from torch.optim import Adagrad, Adam, AdamW, Optimizer
+
+from nli_common.restarts import cosine_restarts, normalized_decay_rate
 
 
 @dataclass(frozen=True)
 class Recipe:
     """A training recipe; each script's defaults are its paper's."""
 
-    optimizer: Literal["adam", "adagrad"] = "adam"
-    """Adagrad's accumulator starts at 0.1, as TensorFlow's does and torch's does not."""
+    optimizer: Literal["adam", "adagrad", "adamwr"] = "adam"
+    """Adagrad's accumulator starts at 0.1, as TensorFlow's does and torch's does not. Adamwr is Adam with restarts and
+    with a decay of its own for all weights (Loshchilov, Hutter 2019)."""
     lr: float | None = None
     """Learning rate; None takes the paper's for the chosen model."""
     batch_size: int = 32
     """Pairs in a batch, in each process."""
+    same_lengths: bool = False
+    """Batches of pairs whose premises, and whose hypotheses, have the same length, so that there is no padding."""
     epochs: int = 20
     """Passes over the training pairs, at most."""
     patience: int = 5
     """Stop after this many epochs without a better dev accuracy."""
     clip_norm: float | None = None
     """Largest norm of the gradient; None clips nothing."""
+    l2: float = 0.0
+    """Weight of the penalty, half the squared norm of every weight matrix, in the loss (adam, adagrad)."""
+    min_lr: float = 0.0
+    """Adamwr: the learning rate falls to this along a cosine, and restarts."""
+    restart_epochs: int = 10
+    """Adamwr: epochs from the start to the first restart."""
+    restart_factor: int = 1
+    """Adamwr: how many times longer each cycle is than the one before it."""
+    normalized_decay: float = 0.0
+    """Adamwr: the normalised weight decay; a step's is this times the square root of batch size / (pairs * epochs)."""
 
-    def make_optimizer(self, parameters: Iterable[nn.Parameter], paper_lr: float) -> Optimizer:
-        """The optimiser of the trainable parameters."""
-        trainable = [parameter for parameter in parameters if parameter.requires_grad]
-        lr = paper_lr if self.lr is None else self.lr
+    def make_optimizer(self, model: nn.Module) -> Optimizer:
+        """The optimiser of a model's trainable parameters, weight matrices apart from the rest.
+
+        Raises:
+            ValueError: if the recipe has no learning rate.
+        """
+        lr = self._rate()
+        trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        if self.optimizer == "adamwr":
+            return AdamW(trainable, lr=lr)
+        matrices, others = [p for p in trainable if p.ndim >= 2], [p for p in trainable if p.ndim < 2]
+        groups = [{"params": group, "weight_decay": l2} for group, l2 in ((matrices, self.l2), (others, 0.0)) if group]
         if self.optimizer == "adagrad":
-            return Adagrad(trainable, lr=lr, initial_accumulator_value=0.1)
-        return Adam(trainable, lr=lr)
+            return Adagrad(groups, lr=lr, initial_accumulator_value=0.1)
+        return Adam(groups, lr=lr)
+
+    def schedule(self, optimizer: Optimizer, epoch: float, pairs: int, batch_size: int) -> None:
+        """Set the learning rate and the decay of the next step.
+
+        Args:
+            optimizer: what :meth:`make_optimizer` made.
+            epoch: passes over the training pairs until now, with their fraction.
+            pairs: training pairs.
+            batch_size: pairs in a batch of all processes together.
+        """
+        if self.optimizer != "adamwr":
+            return
+        share, cycle = cosine_restarts(epoch, self.restart_epochs, self.restart_factor)
+        now = self.min_lr + (self._rate() - self.min_lr) * share
+        rate = share * normalized_decay_rate(self.normalized_decay, batch_size, pairs, cycle)
+        for group in optimizer.param_groups:
+            # torch multiplies the decay by the learning rate, the paper does not.
+            group["lr"], group["weight_decay"] = now, rate / now if now > 0 else 0.0
+
+    def _rate(self) -> float:
+        if self.lr is None:
+            raise ValueError("the recipe has no learning rate: set lr")
+        return self.lr
 
     def problems(self) -> list[str]:
         """What is wrong with the numbers, in words."""
+        counts = ("batch_size", "epochs", "patience", "restart_epochs", "restart_factor")
+        rates = ("l2", "min_lr", "normalized_decay")
         checks = {
             f"--lr must be positive and finite, got {self.lr}": self.lr is not None and not 0 < self.lr < math.inf,
-            f"--batch-size must be at least 1, got {self.batch_size}": self.batch_size < 1,
-            f"--epochs must be at least 1, got {self.epochs}": self.epochs < 1,
-            f"--patience must be at least 1, got {self.patience}": self.patience < 1,
             f"--clip-norm must be positive, got {self.clip_norm}": self.clip_norm is not None
             and not self.clip_norm > 0,
         }
+        for name in counts:
+            value = getattr(self, name)
+            checks[f"--{name.replace('_', '-')} must be at least 1, got {value}"] = value < 1
+        for name in rates:
+            value = getattr(self, name)
+            checks[f"--{name.replace('_', '-')} must be 0 or more and finite, got {value}"] = not 0 <= value < math.inf
         return [problem for problem, wrong in checks.items() if wrong]
 
 

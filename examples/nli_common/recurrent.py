@@ -1,11 +1,16 @@
 """LSTMs over padded sentences."""
 
+import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from nlilayers.masking import zero_padding
 
 
 class SentenceLSTM(nn.Module):
     """An LSTM that starts at the first real word of each sentence and ends at the last, in both directions if asked.
+
+    Each layer is an ``nn.LSTM`` that reads the words as they stand and, if bidirectional, another that reads them
+    turned round. Real words come first either way, so that no state of one has seen padding.
 
     Args:
         in_features: features of a word.
@@ -17,7 +22,7 @@ class SentenceLSTM(nn.Module):
     Shape:
         x ``(b, n, in_features)``, mask ``(b, n)``, real words first → states ``(b, n, directions * hidden_size)``, 0
         at padding, and the last layer's final states ``(b, directions * hidden_size)``: that of the last real word
-        and, going left, that of the first.
+        and, going left, that of the first; 0 where there is no word.
     """
 
     def __init__(
@@ -30,15 +35,35 @@ class SentenceLSTM(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(
-            in_features, hidden_size, num_layers, batch_first=True, bidirectional=bidirectional, dropout=dropout
-        )
+        directions = 2 if bidirectional else 1
+        sizes = [in_features] + [directions * hidden_size] * (num_layers - 1)
+        self.rightward = nn.ModuleList(nn.LSTM(size, hidden_size, batch_first=True) for size in sizes)
+        self.leftward = nn.ModuleList(nn.LSTM(size, hidden_size, batch_first=True) for size in sizes * (directions - 1))
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The states of every word, and the final ones."""
-        lengths = mask.sum(dim=1).clamp(min=1).cpu()
-        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        states, (final, _) = self.lstm(packed)
-        padded, _ = pad_packed_sequence(states, batch_first=True, total_length=x.shape[1])
-        directions = 2 if self.lstm.bidirectional else 1
-        return padded, final[-directions:].transpose(0, 1).flatten(1)
+        x = zero_padding(x, mask)
+        places = _places_turned_round(mask)
+        states: list[Tensor] = []
+        for depth, rightward in enumerate(self.rightward):
+            if depth:
+                x = self.dropout(torch.cat(states, dim=-1))
+            states = [zero_padding(rightward(x)[0], mask)]
+            if self.leftward:
+                turned = self.leftward[depth](_take(x, places))[0]
+                states.append(zero_padding(_take(turned, places), mask))
+        last = _take(states[0], places[:, :1])
+        return torch.cat(states, dim=-1), torch.cat([last, *(left[:, :1] for left in states[1:])], dim=-1).squeeze(1)
+
+
+def _places_turned_round(mask: Tensor) -> Tensor:
+    """Where each position's word comes from when the real words are turned round and padding stays: ``(b, n)``."""
+    places = torch.arange(mask.shape[1], device=mask.device)
+    return torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - places, places)
+
+
+def _take(x: Tensor, places: Tensor) -> Tensor:
+    """``x[row, places[row, i]]`` in position ``i`` of each row (an index of one axis has the cheapest gradient)."""
+    rows = torch.arange(0, x.shape[0] * x.shape[1], x.shape[1], device=x.device)[:, None]
+    return x.flatten(0, 1).index_select(0, (rows + places).flatten()).view(*places.shape, x.shape[2])

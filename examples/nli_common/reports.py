@@ -9,10 +9,10 @@ from torch import nn
 
 from nli_common.batches import PairDataset
 from nli_common.data import Corpus, Sentence
-from nli_common.figures import plot_alignment
+from nli_common.figures import plot_alignment, plot_lines
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics
-from nli_common.script import Aligns
+from nli_common.script import Aligns, Propagates
 
 
 def print_metrics(console: Console, metrics: Metrics) -> None:
@@ -27,17 +27,33 @@ def print_metrics(console: Console, metrics: Metrics) -> None:
     console.print(table)
 
 
-def plot_first_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon, path: Path) -> None:
+def plot_first_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon, folder: Path) -> None:
+    """Draw what the model can show of a corpus's first pair into a run's folder."""
+    plot_pair(model, corpus, lexicon, folder / "alignment.png")
+    if isinstance(model, Propagates):
+        with torch.inference_mode():
+            features = model.propagated_features(*_first_pair(model, corpus, lexicon))
+        for side, values in (("premise", features.premise), ("hypothesis", features.hypothesis)):
+            words = corpus.tokens(getattr(corpus, side), 0)
+            series = dict(zip(features.names, values[0].float().T.tolist(), strict=True))
+            plot_lines(series, words, f"what is propagated of each {side} word", folder / f"features-{side}.png")
+
+
+def plot_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon, path: Path) -> None:
     """The word alignment of a corpus's first pair, where the model can show one."""
     if not isinstance(model, Aligns):
         return
+    with torch.inference_mode():
+        weights = model.alignment(*_first_pair(model, corpus, lexicon))[0]
+    rows, columns = ([*model.leading_tokens, *corpus.tokens(side, 0)] for side in (corpus.premise, corpus.hypothesis))
+    plot_alignment(weights, rows, columns, "hypothesis words (columns) for each premise word", path)
+
+
+def _first_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon) -> tuple[Sentence, Sentence]:
     batch = PairDataset(corpus, lexicon, corpus.labels, corpus.phenomena)[0]
     device = next(model.parameters()).device
     premise, hypothesis = (
         Sentence(side.tokens.to(device), side.mask.to(device), None if side.pos is None else side.pos.to(device))
         for side in (batch.premise, batch.hypothesis)
     )
-    with torch.inference_mode():
-        weights = model.alignment(premise, hypothesis)[0]
-    rows, columns = ([*model.leading_tokens, *corpus.tokens(side, 0)] for side in (corpus.premise, corpus.hypothesis))
-    plot_alignment(weights, rows, columns, "hypothesis words (columns) for each premise word", path)
+    return premise, hypothesis

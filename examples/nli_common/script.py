@@ -29,6 +29,30 @@ class Aligns(Protocol):
         """Weights of the hypothesis words (columns) for each premise word (rows), the leading tokens included."""
 
 
+class WordFeatures(Protocol):
+    """Scalars of each word of two sentences, by name."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The scalars."""
+
+    @property
+    def premise(self) -> Tensor:
+        """``(b, n, len(names))``."""
+
+    @property
+    def hypothesis(self) -> Tensor:
+        """``(b, m, len(names))``."""
+
+
+@runtime_checkable
+class Propagates(Protocol):
+    """A model that can show which scalars it gives each word."""
+
+    def propagated_features(self, premise: Sentence, hypothesis: Sentence) -> WordFeatures:
+        """The scalars of each word of both sentences."""
+
+
 @dataclass(frozen=True)
 class Script:
     """What the command line of a model's file is made from.

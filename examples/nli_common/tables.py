@@ -33,9 +33,33 @@ class Table:
     columns: tuple[str, ...]
     """The paper's columns of figures: ``("MultiNLI dev, matched", "mismatched")``."""
     rows: tuple[Row, ...]
+    measures: tuple[str, ...] = ()
+    """What of ours belongs to each column: ``"train"``, ``"dev"``, ``"test"``, ``"also 1"`` (the first of the files
+    that are tested too), one of these with a class, phenomenon or category behind it (``"dev neutral"``),
+    ``"minutes/epoch"``, ``"seconds/epoch"`` or ``"seconds to test"``. None given: test, also 1, also 2 …"""
     note: str = ""
     """What a reader must know of the rows: readings taken, rows that are left out and why."""
-    figure: Literal["none", "bars", "grid", "sweep"] = "none"
-    """How it is drawn: a bar for each row; or one square, or one point, for each row's ``place``."""
+    figure: Literal["none", "points", "grid", "sweep"] = "none"
+    """How it is drawn: a point for each row; a square for each pair of values of two options; or lines over one
+    option, where rows with the same words before the comma are of one line."""
     axes: tuple[str, ...] = ()
-    """The options behind the columns and rows of a grid, or behind the horizontal axis and the lines of a sweep."""
+    """The options that run across and down a grid, or the one that runs across a sweep."""
+    shown: int = 0
+    """The column that is drawn."""
+
+    def __post_init__(self) -> None:
+        """Fill in the measures, and refuse figures that have no column."""
+        if not self.measures:
+            measures = ("test", *(f"also {k}" for k in range(1, len(self.columns))))
+            object.__setattr__(self, "measures", measures)
+        if len(self.measures) != max(1, len(self.columns)):
+            raise ValueError(f"{self.title}: expected {len(self.columns)} measures, got {len(self.measures)}")
+        for row in self.rows:
+            if len(row.paper) not in (0, len(self.columns)):
+                raise ValueError(
+                    f"{self.title}, {row.name}: expected {len(self.columns)} figures, got {len(row.paper)}"
+                )
+
+    def printed(self, row: Row, column: int) -> float | None:
+        """The paper's figure in a row and a column; ``None`` where it has none."""
+        return row.paper[column] if row.paper else None

@@ -68,13 +68,14 @@ def fit(
     Raises:
         InputError: if the loss is no longer a finite number.
     """
-    batches = loader(train, recipe.batch_size, seed)
+    batches = loader(train, recipe.batch_size, seed, same_lengths=recipe.same_lengths)
     order = batches.batch_sampler
     assert isinstance(order, LengthBuckets)
     plain = model
     model, optimizer, batches, dev_batches = accelerator.prepare(
         model, optimizer, batches, loader(dev, EVALUATION_BATCH, None)
     )
+    global_batch = recipe.batch_size * accelerator.num_processes
     at = Progressed()
     if run.checkpoint.exists():
         at = Progressed(**load_checkpoint(run.checkpoint, plain, optimizer))
@@ -88,6 +89,7 @@ def fit(
             task = bar.add_task(f"epoch {at.epoch + 1}", total=len(batches), completed=at.step)
             for batch in islice(batches, at.step, None):
                 reseed(seed, accelerator.process_index, at.epoch * len(batches) + at.step)
+                recipe.schedule(optimizer, at.epoch + at.step / len(batches), len(train), global_batch)
                 loss = cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
                 optimizer.zero_grad()
                 accelerator.backward(loss)

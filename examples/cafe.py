@@ -1,0 +1,248 @@
+r"""CAFE: Tay, Tuan, Hui 2018, https://arxiv.org/abs/1801.00102.
+
+Commands::
+
+    python examples/cafe.py train                                       # the generated corpus
+    python examples/cafe.py predict --run runs/cafe --premise "Bob is awake." --hypothesis "Bob is asleep."
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from nli_common.commands import main
+from nli_common.data import Sentence
+from nli_common.feedforward import feedforward
+from nli_common.lexicon import Lexicon
+from nli_common.recipe import Recipe
+from nli_common.recurrent import SentenceLSTM
+from nli_common.script import NumClasses, Script
+from nli_common.words import WordCharacters, WordVectors
+from nlilayers import AlignmentFactorization, DecomposableAlign, Highway, IntraAlign
+from nlilayers.masking import masked_max, masked_mean, masked_sum, zero_padding
+from paper_tables.cafe import TABLES
+
+Kind: TypeAlias = Literal["highway", "fc"]
+LAYERS: Mapping[Kind, Callable[[int, int], nn.Module]] = {"highway": Highway, "fc": feedforward}
+POOLS = {"avgmax": (masked_max, masked_mean), "sum": (masked_sum,), "avg": (masked_mean,)}
+NUM_TAGS = 50
+"""Rows of the table of tags: 0 is an unknown one, as is every tag beyond the table."""
+
+
+@dataclass(frozen=True)
+class CAFEConfig:
+    """Table 1's best single model: 300D, AvgMax pooling, 300D highway prediction layers."""
+
+    encoder_size: int = 300
+    """Width of the highway encoder, and so of an encoded word (r)."""
+    num_factors: int = 150
+    """Factors of each factorization machine (k)."""
+    lstm_size: int = 300
+    """Width of the LSTM, in each direction."""
+    prediction_size: int = 300
+    """Width of the two prediction layers (h)."""
+    pooling: Literal["avgmax", "sum", "avg"] = "avgmax"
+    """What makes one vector of the LSTM's states."""
+    append_intra: bool = True
+    """Append the intra-aligned vector to each word (footnote 2); the 300D models' counts require it."""
+    dropout: float = 0.2
+    """After each highway, rectified and recurrent layer (a keep probability of 0.8)."""
+    char_size: int = 20
+    """Width of a character's vector (the paper is silent on the sizes of characters and tags)."""
+    char_filters: int = 100
+    """Filters of each width, over 1, 3 and 5 characters; 0 reads none (ablation 2)."""
+    tag_size: int = 20
+    """Width of a part-of-speech tag's vector; 0 reads none (ablation 3)."""
+    encoder: Kind = "highway"
+    """Highway or rectified encoder layers (ablation 6)."""
+    prediction: Kind = "highway"
+    """Highway or rectified prediction layers (ablation 5, and the MLP of Table 1)."""
+    factorize: bool = True
+    """Compare by factorization machines; without, by rectified units (ablation 1)."""
+    inter_attention: bool = True
+    """Align the sentences with each other (ablation 4, and the first setting of Table 1)."""
+    without: Literal["cat", "sub", "mul"] | None = None
+    """Compare without concatenation, subtraction or multiplication (ablations 9, 7 and 8)."""
+    bidirectional: bool = False
+    """A BiLSTM instead of the LSTM (ablation 10)."""
+    num_classes: NumClasses = 3
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no model."""
+        sizes = ("encoder_size", "num_factors", "lstm_size", "prediction_size", "char_size", "num_classes")
+        for name, least in {**dict.fromkeys(sizes, 1), "char_filters": 0, "tag_size": 0}.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+        if self.without not in ("cat", "sub", "mul", None):
+            raise ValueError(f"without must be cat, sub, mul or None, got {self.without!r}")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The scalars that each word is given, in the order of Eq 15 and by the names of Figure 2."""
+        attentions = ("intra", "inter") if self.inter_attention else ("intra",)
+        return tuple(f"{a}_{c}" for a in attentions for c in ("cat", "sub", "mul") if c != self.without)
+
+
+class PropagatedFeatures(NamedTuple):
+    """Figure 2: the names of the scalars that each word is given, and they, ``(b, n, len(names))``, 0 at padding."""
+
+    names: tuple[str, ...]
+    premise: Tensor
+    hypothesis: Tensor
+
+
+class CAFE(nn.Module):
+    """Encode, align, factorize, propagate, predict: section 3, its words embedded by the lexicon's fixed vectors."""
+
+    def __init__(self, config: CAFEConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.config = config
+        r, h, n = config.encoder_size, config.lstm_size, config.prediction_size
+        words = WordFeatures(config, lexicon)
+        self.encode = nn.Sequential(words, *layers(config.encoder, words.size, r, r, dropout=config.dropout))
+        self.intra_align = IntraAlign(layers("fc", r, r, dropout=config.dropout))
+        self.intra_compare = comparison(config)
+        if config.inter_attention:
+            self.inter_align = DecomposableAlign(layers("fc", r, r, dropout=config.dropout))
+            self.inter_compare = comparison(config)
+            self.leading_tokens: tuple[str, ...] = ()
+        augmented = r + len(config.features) + r * config.append_intra
+        self.lstm = SentenceLSTM(augmented, h, bidirectional=config.bidirectional)
+        self.dropout = nn.Dropout(config.dropout)
+        pooled = h * (1 + config.bidirectional) * len(POOLS[config.pooling])
+        self.predict = layers(config.prediction, 4 * pooled, n, n, dropout=config.dropout)
+        self.predict.append(nn.Linear(n, config.num_classes))
+        start_from_xavier(self)
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The unnormalised scores of the classes, ``(b, num_classes)``."""
+        u_p, u_h = self.augment(premise, hypothesis)
+        x_p, x_h = self.summarise(u_p, premise.mask), self.summarise(u_h, hypothesis.mask)
+        logits: Tensor = self.predict(torch.cat([x_p, x_h, x_p * x_h, x_p - x_h], dim=-1))  # Eqs 18, 19
+        return logits
+
+    def augment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """Both sentences' words, each with the scalars that compare it with what is aligned to it."""
+        p, h = self.encode(premise), self.encode(hypothesis)  # Eq 1
+        p_intra, h_intra = self.intra_align(p, premise.mask), self.intra_align(h, hypothesis.mask)  # Eq 5
+        u_p, u_h = [p, self.intra_compare(p, p_intra)], [h, self.intra_compare(h, h_intra)]  # Eqs 12 to 14
+        if self.config.inter_attention:
+            p_inter, h_inter = self.inter_align(p, h, premise.mask, hypothesis.mask)  # Eqs 2, 4, 3
+            u_p.append(self.inter_compare(p, p_inter))  # Eqs 9 to 11
+            u_h.append(self.inter_compare(h, h_inter))
+        if self.config.append_intra:
+            u_p.append(p_intra)
+            u_h.append(h_intra)
+        return torch.cat(u_p, dim=-1), torch.cat(u_h, dim=-1)  # Eq 15
+
+    def summarise(self, u: Tensor, mask: Tensor) -> Tensor:
+        """One vector of the augmented words."""
+        states = self.dropout(self.lstm(u, mask)[0])  # Eq 16
+        return torch.cat([pool(states, mask) for pool in POOLS[self.config.pooling]], dim=-1)  # Eq 17
+
+    def propagated_features(self, premise: Sentence, hypothesis: Sentence) -> PropagatedFeatures:
+        """The scalars of each word, for a figure like the paper's second."""
+        names, r = self.config.features, self.config.encoder_size
+        p, h = (u[..., r : r + len(names)] for u in self.augment(premise, hypothesis))
+        return PropagatedFeatures(names, zero_padding(p, premise.mask), zero_padding(h, hypothesis.mask))
+
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """How the hypothesis words are weighted for each premise word (Eq 4), ``(b, n, m)``."""
+        p, h = self.encode(premise), self.encode(hypothesis)
+        return self.inter_align.alignment_weights(p, h, premise.mask, hypothesis.mask)[0]
+
+
+class WordFeatures(nn.Module):
+    """A word's fixed vector, its characters and its part of speech, side by side: section 3.1."""
+
+    def __init__(self, config: CAFEConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.size = lexicon.dim + 3 * config.char_filters + config.tag_size
+        self.vectors = WordVectors(lexicon)
+        self.characters = WordCharacters(lexicon)
+        self.char_cnn = CharacterCNN(self.characters.num_characters, config) if config.char_filters else None
+        self.tags = nn.Embedding(NUM_TAGS, config.tag_size) if config.tag_size else None
+
+    def forward(self, sentence: Sentence) -> Tensor:
+        """Words ``(b, n, size)``."""
+        parts = [self.vectors(sentence.tokens)]
+        if self.char_cnn is not None:
+            parts.append(self.characters(sentence.tokens, self.char_cnn))
+        if self.tags is not None:
+            pos = torch.zeros_like(sentence.tokens) if sentence.pos is None else sentence.pos
+            parts.append(self.tags(pos.where(pos < NUM_TAGS, 0)))
+        return torch.cat(parts, dim=-1)
+
+
+class CharacterCNN(nn.Module):
+    """Rectified filters over 1, 3 and 5 characters of a word, and the largest value of each."""
+
+    def __init__(self, num_characters: int, config: CAFEConfig) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(num_characters, config.char_size)
+        filters = (nn.Conv1d(config.char_size, config.char_filters, width, padding="same") for width in (1, 3, 5))
+        self.filters = nn.ModuleList(filters)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Character ids ``(words, k)`` and their mask → ``(words, 3 * char_filters)``."""
+        x = zero_padding(self.embedding(ids), mask).mT
+        return torch.cat([masked_max(filters(x).relu().mT, mask) for filters in self.filters], dim=-1)
+
+
+class AblatedComparison(nn.Module):
+    """Some of the machines of an :class:`AlignmentFactorization`, or a rectified unit in place of each."""
+
+    def __init__(self, config: CAFEConfig) -> None:
+        super().__init__()
+        fm = AlignmentFactorization(config.encoder_size, config.num_factors)
+        self.units = nn.ModuleDict()
+        for name, machine in {"cat": fm.concat, "sub": fm.subtract, "mul": fm.multiply}.items():
+            if name != config.without:
+                self.units[name] = machine if config.factorize else feedforward(machine.in_features, 1)
+
+    def forward(self, x: Tensor, aligned: Tensor) -> Tensor:
+        """The scalars of each word."""
+        pairs = {"cat": torch.cat([x, aligned], dim=-1), "sub": x - aligned, "mul": x * aligned}
+        return torch.stack([unit(pairs[name]).reshape(x.shape[:-1]) for name, unit in self.units.items()], dim=-1)
+
+
+def comparison(config: CAFEConfig) -> nn.Module:
+    """Section 3.4's layer, or what Table 3 puts in its place."""
+    if config.factorize and config.without is None:
+        return AlignmentFactorization(config.encoder_size, config.num_factors)
+    return AblatedComparison(config)
+
+
+def layers(kind: Kind, *sizes: int, dropout: float) -> nn.Sequential:
+    """Layers of these sizes, the first of them being what enters, with dropout after each."""
+    parts = ((LAYERS[kind](*ends), nn.Dropout(dropout)) for ends in pairwise(sizes))
+    return nn.Sequential(*(part for pair in parts for part in pair))
+
+
+def start_from_xavier(model: nn.Module) -> None:
+    """Xavier's weights (section 4.2) and biases of 0, or 1 at forget gates; some parts keep their layers' own start."""
+    for name, parameter in model.named_parameters():
+        if parameter.ndim > 1 and not name.endswith("factors"):
+            nn.init.xavier_uniform_(parameter)
+        elif "bias" in name and "gates" not in name:
+            nn.init.zeros_(parameter)
+            if "lstm" in name:
+                parameter.data.view(4, -1)[1] = 0.5  # of two biases that are added
+
+
+SCRIPT = Script(
+    name="cafe",
+    models={CAFEConfig: CAFE},
+    recipe=Recipe(optimizer="adam", lr=3e-4, l2=1e-6, batch_size=256, epochs=40),
+    quick=Recipe(lr=1e-3, epochs=4),
+    tables=TABLES,
+)
+
+if __name__ == "__main__":
+    main(SCRIPT)

@@ -1,0 +1,250 @@
+r"""Gaussian Transformer: Guo, Zhang, Liu 2019, https://doi.org/10.1609/aaai.v33i01.33016489.
+
+Commands::
+
+    python examples/gaussian_transformer.py train                      # the generated corpus
+    python examples/gaussian_transformer.py train --encoder FOLDER     # contextual vectors, as the paper's ELMo
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+
+import nlilayers
+from nli_common.commands import main
+from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix
+from nli_common.data import Sentence
+from nli_common.feedforward import feedforward
+from nli_common.lexicon import Lexicon
+from nli_common.recipe import Recipe
+from nli_common.script import NumClasses, Script
+from nli_common.transformer import FlatPrior, Residual, SeparableConvolution
+from nlilayers.functional import attend, attention_scores
+from nlilayers.masking import masked_softmax, masked_sum, zero_padding
+from paper_tables.gaussian_transformer import TABLES
+
+PRIORS: dict[str, Callable[[], nn.Module]] = {
+    "none": FlatPrior,
+    "zipf": nlilayers.ZipfPrior,  # Eq 18
+    "trainable": nlilayers.DistancePrior,  # Eq 19
+    "linear": nlilayers.LinearPrior,  # Eq 20
+    "convolution": FlatPrior,
+    "gaussian": partial(nlilayers.GaussianPrior, b=None),  # Eq 3
+    "gaussian-variant": nlilayers.GaussianPrior,  # Eq 4
+}
+Locality = Literal["none", "zipf", "trainable", "linear", "convolution", "gaussian", "gaussian-variant"]
+
+
+@dataclass(frozen=True)
+class GaussianTransformerConfig:
+    """The model of "Implementation Details"."""
+
+    locality: Locality = "gaussian-variant"
+    """What draws a word's self-attention to its neighbours: Table 1, from (i) to (vii)."""
+    num_encoding_blocks: int = 3
+    """M."""
+    num_interaction_blocks: int = 2
+    """N."""
+    hidden_size: int = 120
+    """d_model, the width of every block."""
+    num_heads: int = 4
+    """H, of every attention."""
+    char_size: int = 30
+    """d_c, the width of the vectors of character 5-grams."""
+    ngrams: Literal["max", "sum"] = "max"
+    """How those of a word become one vector; the paper rejects the sum."""
+    sum_and_difference: bool = False
+    """Predict from the sum and the difference of the two sentences, too; the paper rejects it."""
+    dropout: float = 0.1
+    """Of what each sub-layer adds."""
+    encoder: str | None = None
+    """Folder of a Hugging Face encoder: its layers instead of word and character vectors (Table 5)."""
+    num_classes: NumClasses = 3
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that make no model."""
+        for name in ("num_encoding_blocks", "num_interaction_blocks", "hidden_size", "num_heads", "num_classes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.hidden_size % 2 or self.hidden_size % self.num_heads:
+            raise ValueError(
+                f"hidden_size must be even and a multiple of {self.num_heads} heads, got {self.hidden_size}"
+            )
+
+
+class GaussianTransformer(nn.Module):
+    """Embed, encode, interact, compare: Figure 4, from bottom to top; the two sentences share all weights."""
+
+    leading_tokens: tuple[str, ...] = ()
+
+    def __init__(self, config: GaussianTransformerConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        d = config.hidden_size
+        if config.encoder is None:
+            self.words: nn.Module = WordsAndCharacters(config, lexicon)
+            self.projection: nn.Module = nn.Linear(lexicon.dim + config.char_size, d, bias=False)
+            self.insertion = None
+        else:
+            self.words = encoder = ContextualVectors(config.encoder, lexicon)
+            self.projection = nn.Sequential(LayerMix(encoder.num_layers), nn.Linear(encoder.dim, d, bias=False))
+            self.insertion = LayerInsertion(encoder.num_layers, encoder.dim, d)
+        self.position = nlilayers.SinusoidalPositionalEncoding(d)
+        self.encoding = nn.ModuleList(EncodingBlock(config) for _ in range(config.num_encoding_blocks))
+        self.interaction = nn.ModuleList(InteractionBlock(config) for _ in range(config.num_interaction_blocks))
+        self.aggregation = Aggregation(d)
+        self.sum_and_difference = config.sum_and_difference
+        pair = (4 if config.sum_and_difference else 2) * d
+        self.prediction = nn.Sequential(feedforward(pair, d), nn.Linear(d, config.num_classes))
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The unnormalised scores of the classes, ``(b, num_classes)``."""
+        p_encoded, h_encoded = p, h = self.encode(premise), self.encode(hypothesis)
+        for block in self.interaction:
+            p, h = block(p, h, premise.mask, hypothesis.mask)
+        p = self.aggregation(p_encoded, p, premise.mask)
+        h = self.aggregation(h_encoded, h, hypothesis.mask)
+        pair = (p, h, p + h, p - h) if self.sum_and_difference else (p, h)
+        logits: Tensor = self.prediction(torch.cat(pair, dim=-1))  # Eqs 16, 17
+        return logits
+
+    def encode(self, sentence: Sentence) -> Tensor:
+        """The embedding and encoding blocks: each word in its own sentence, ``(b, n, d)``."""
+        vectors = self.words(sentence)
+        x: Tensor = self.position(self.projection(vectors))  # Eqs 7 to 9
+        for block in self.encoding:
+            x = block(x, sentence.mask)
+        return x if self.insertion is None else self.insertion(x, vectors)
+
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The last block's weights of the hypothesis for each premise word, the mean of its heads: ``(b, n, m)``."""
+        p, h = self.encode(premise), self.encode(hypothesis)
+        last: Any = self.interaction[-1]
+        for block in self.interaction[:-1]:
+            p, h = block(p, h, premise.mask, hypothesis.mask)
+        p, h = last.self_attention(p, premise.mask), last.self_attention(h, hypothesis.mask)
+        weights = last.inter_attention.sublayer.weights(p, h, hypothesis.mask)
+        return zero_padding(weights.mean(dim=1), premise.mask)
+
+
+class WordsAndCharacters(nn.Module):
+    """A fixed vector for each word: its own beside that of its character 5-grams."""
+
+    def __init__(self, config: GaussianTransformerConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        ngrams = nlilayers.CharNgramEmbedding(config.char_size, ngram_size=5)
+        if config.ngrams == "max":
+            characters = ngrams.table(lexicon.words)
+        else:
+            characters = nn.functional.embedding_bag(ngrams.encode(lexicon.words), ngrams.weight, mode="sum")
+        self.vectors = nn.Buffer(torch.cat([lexicon.vectors.to(characters), characters], dim=-1), persistent=False)
+
+    def forward(self, sentence: Sentence) -> Tensor:
+        """``[x^(w) : x^(c)]``, ``(b, n, dim + char_size)``: Eqs 5 and 6."""
+        return nn.functional.embedding(sentence.tokens, self.vectors)
+
+
+class EncodingBlock(nn.Module):
+    """Self-attention, then a network for each word."""
+
+    def __init__(self, config: GaussianTransformerConfig) -> None:
+        super().__init__()
+        d = config.hidden_size
+        self.self_attention = SelfAttention(config)
+        dense = nn.Sequential(feedforward(d, d), nn.Linear(d, d))  # Eqs 10 to 12
+        self.feedforward = Residual(dense, d, dropout=config.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Words ``(b, n, d)`` → ``(b, n, d)``."""
+        y: Tensor = self.feedforward(self.self_attention(x, mask))
+        return y
+
+
+class InteractionBlock(nn.Module):
+    """Self-attention, then attention of each sentence to the other, then a network for each word."""
+
+    def __init__(self, config: GaussianTransformerConfig) -> None:
+        super().__init__()
+        d = config.hidden_size
+        self.self_attention = SelfAttention(config)
+        self.inter_attention = Residual(InterAttention(d, config.num_heads), d, dropout=config.dropout)
+        dense = nn.Sequential(feedforward(d, d), nn.Linear(d, d))  # Eqs 10 to 12
+        self.feedforward = Residual(dense, d, dropout=config.dropout)
+
+    def forward(self, p: Tensor, h: Tensor, p_mask: Tensor, h_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Premise ``(b, n, d)`` and hypothesis ``(b, m, d)`` → the same shapes."""
+        p, h = self.self_attention(p, p_mask), self.self_attention(h, h_mask)
+        p, h = self.inter_attention(p, h, h_mask), self.inter_attention(h, p, p_mask)
+        return self.feedforward(p), self.feedforward(h)
+
+
+class SelfAttention(nn.ModuleList):
+    """Multi-head self-attention with a prior over the distance; in variant (v), behind a convolution instead."""
+
+    def __init__(self, config: GaussianTransformerConfig) -> None:
+        d, prior = config.hidden_size, PRIORS[config.locality]()
+        layers: list[nn.Module] = [nlilayers.GaussianSelfAttention(d, config.num_heads, prior=prior)]
+        if config.locality == "convolution":
+            layers.insert(0, SeparableConvolution(d, kernel_size=7))
+        super().__init__(Residual(layer, d, dropout=config.dropout) for layer in layers)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Words ``(b, n, d)`` → ``(b, n, d)``."""
+        for layer in self:
+            x = layer(x, mask)
+        return x
+
+
+class InterAttention(nn.Module):
+    """Multi-head attention of a sentence to the other one, which has no order here."""
+
+    def __init__(self, embed_dim: int, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.query, self.key, self.value, self.output = (nn.Linear(embed_dim, embed_dim, bias=False) for _ in range(4))
+
+    def forward(self, x: Tensor, other: Tensor, other_mask: Tensor) -> Tensor:
+        """What words ``(b, n, d)`` see in those of the other sentence, ``(b, m, d)``: ``(b, n, d)``."""
+        seen = attend(self.weights(x, other, other_mask), self._by_head(self.value(other)))
+        y: Tensor = self.output(rearrange(seen, "b h n d -> b n (h d)"))
+        return y
+
+    def weights(self, x: Tensor, other: Tensor, other_mask: Tensor) -> Tensor:
+        """The weights behind it, ``(b, h, n, m)``."""
+        queries, keys = self._by_head(self.query(x)), self._by_head(self.key(other))
+        return masked_softmax(attention_scores(queries, keys, queries.shape[-1] ** -0.5), other_mask)
+
+    def _by_head(self, x: Tensor) -> Tensor:
+        return rearrange(x, "b n (h d) -> b h n d", h=self.num_heads)
+
+
+class Aggregation(nn.Module):
+    """Compare each word with what the interaction made of it, and add up."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.compare = nn.Sequential(feedforward(2 * d, d), nn.Linear(d, d))
+
+    def forward(self, x: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
+        """Words before and after interaction, both ``(b, n, d)`` → ``(b, d)``."""
+        v = self.compare(torch.cat([x, aligned], dim=-1))  # Eqs 13, 14
+        length = mask.sum(dim=1, keepdim=True).clamp(min=1).to(v.dtype)
+        return masked_sum(v, mask) / length.sqrt()  # Eq 15
+
+
+SCRIPT = Script(
+    name="gaussian_transformer",
+    models={GaussianTransformerConfig: GaussianTransformer},
+    recipe=Recipe(
+        optimizer="adamwr", lr=3e-4, min_lr=4e-5, normalized_decay=1 / 600, batch_size=64, epochs=30, patience=10
+    ),
+    quick=Recipe(optimizer="adamwr", lr=3e-4, restart_epochs=6, epochs=6),
+    tables=TABLES,
+)
+
+if __name__ == "__main__":
+    main(SCRIPT)

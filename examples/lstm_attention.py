@@ -1,0 +1,226 @@
+r"""LSTM, attention, and attention upon an LSTM: Nguyen 2019, Self-Attention Model for NLI (University of Trento).
+
+Commands::
+
+    python examples/lstm_attention.py train                             # the hybrid, on the generated corpus
+    python examples/lstm_attention.py train attention-model --hidden-size 100
+    python examples/lstm_attention.py train --output runs/lstm lstm-baseline
+    python examples/lstm_attention.py predict --run runs/lstm_attention \
+        --premise "A man sells donuts." --hypothesis "A woman drinks her coffee."
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from nli_common.commands import main
+from nli_common.data import Sentence
+from nli_common.feedforward import feedforward
+from nli_common.inputs import Data
+from nli_common.lexicon import Lexicon
+from nli_common.recipe import Recipe
+from nli_common.recurrent import SentenceLSTM
+from nli_common.script import NumClasses, Script
+from nli_common.words import WordVectors, one_hot_tags
+from nlilayers import DecomposableAlign
+from nlilayers.masking import masked_sum
+from paper_tables.lstm_attention import TABLES
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the three models have in common."""
+
+    hidden_size: int = 200
+    """Width of the linear function, of every layer of a perceptron, and of an LSTM's state in each direction."""
+    dropout: float = 0.2
+    """Between the two layers of a perceptron, and between those of the LSTM."""
+    num_tags: int = 0
+    """Part-of-speech tags that stand one-hot behind each word's vector; SNLI has 46, and 0 leaves them out."""
+    num_classes: NumClasses = 3
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that make no model."""
+        for name, least in (("hidden_size", 1), ("num_layers", 1), ("num_tags", 0), ("num_classes", 1)):
+            if getattr(self, name, least) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+
+
+@dataclass(frozen=True)
+class HybridModelConfig(Sizes):
+    """The model of section 3.3."""
+
+    num_layers: int = 2
+    """Bidirectional LSTM layers."""
+    projection: bool = False
+    """Keep the linear function of Eq 1, from the LSTM's states (the paper replaces it by them)."""
+
+
+@dataclass(frozen=True)
+class AttentionModelConfig(Sizes):
+    """The model of section 3.2."""
+
+    projection_bias: bool = True
+    """Let the linear function of Eq 1 have a bias."""
+
+
+@dataclass(frozen=True)
+class LSTMBaselineConfig(Sizes):
+    """The model of section 3.1."""
+
+    num_layers: int = 2
+    """Bidirectional LSTM layers."""
+
+
+class HybridModel(nn.Module):
+    """Attention between the states of an LSTM.
+
+    Args:
+        config: the sizes.
+        lexicon: its vectors are the fixed word embeddings.
+    """
+
+    leading_tokens: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, config: HybridModelConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.words = Words(lexicon, config.num_tags)
+        self.lstm = bidirectional_lstm(self.words.dim, config)
+        states = 2 * config.hidden_size
+        self.projection = nn.Linear(states, config.hidden_size) if config.projection else nn.Identity()
+        self.attention = Attention(config.hidden_size if config.projection else states, config)
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The unnormalised scores of the classes, ``(b, num_classes)``."""
+        logits: Tensor = self.attention(self.represent(premise), self.represent(hypothesis), premise, hypothesis)
+        return logits
+
+    def represent(self, sentence: Sentence) -> Tensor:
+        """Each word in its context, ``(b, n, 2 * hidden_size)`` or, with the projection, ``(b, n, hidden_size)``."""
+        states, _ = self.lstm(self.words(sentence), sentence.mask)
+        represented: Tensor = self.projection(states)
+        return represented
+
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The weights of Eq 3 behind beta, ``(b, n, m)``."""
+        a, b = self.represent(premise), self.represent(hypothesis)
+        return self.attention.align.alignment_weights(a, b, premise.mask, hypothesis.mask)[0]
+
+
+class AttentionModel(nn.Module):
+    """Attention between the words themselves, without their order: Figure 2, from left to right.
+
+    Args:
+        config: the sizes.
+        lexicon: its vectors are the fixed word embeddings.
+    """
+
+    leading_tokens: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, config: AttentionModelConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.words = Words(lexicon, config.num_tags)
+        self.projection = nn.Linear(self.words.dim, config.hidden_size, bias=config.projection_bias)
+        self.attention = Attention(config.hidden_size, config)
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The unnormalised scores of the classes, ``(b, num_classes)``."""
+        logits: Tensor = self.attention(self.represent(premise), self.represent(hypothesis), premise, hypothesis)
+        return logits
+
+    def represent(self, sentence: Sentence) -> Tensor:
+        """Each word by itself, ``(b, n, hidden_size)``."""
+        projected: Tensor = self.projection(self.words(sentence))  # Eq 1
+        return projected
+
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The weights of Eq 3 behind beta, ``(b, n, m)``."""
+        a, b = self.represent(premise), self.represent(hypothesis)
+        return self.attention.align.alignment_weights(a, b, premise.mask, hypothesis.mask)[0]
+
+
+class LSTMBaseline(nn.Module):
+    """Two sentence vectors, side by side: Figure 1.
+
+    Args:
+        config: the sizes.
+        lexicon: its vectors are the fixed word embeddings.
+    """
+
+    def __init__(self, config: LSTMBaselineConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.words = Words(lexicon, config.num_tags)
+        self.lstm = bidirectional_lstm(self.words.dim, config)
+        self.classify = perceptron(4 * config.hidden_size, config)
+        self.scores = nn.Linear(config.hidden_size, config.num_classes)
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The unnormalised scores of the classes, ``(b, num_classes)``."""
+        _, a = self.lstm(self.words(premise), premise.mask)
+        _, b = self.lstm(self.words(hypothesis), hypothesis.mask)
+        logits: Tensor = self.scores(self.classify(torch.cat([a, b], dim=-1)))
+        return logits
+
+
+class Attention(nn.Module):
+    """From the represented words of two sentences to the scores of the classes: sections 3.2.2 and 3.2.3."""
+
+    def __init__(self, features: int, sizes: Sizes) -> None:
+        super().__init__()
+        self.align = DecomposableAlign(perceptron(features, sizes))
+        self.compare = perceptron(2 * features, sizes)
+        self.aggregate = perceptron(2 * sizes.hidden_size, sizes)
+        self.scores = nn.Linear(sizes.hidden_size, sizes.num_classes)
+
+    def forward(self, a: Tensor, b: Tensor, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """Words ``(b, n, features)`` and ``(b, m, features)`` → ``(b, num_classes)``."""
+        beta, alpha = self.align(a, b, premise.mask, hypothesis.mask)  # Eqs 2, 3
+        u = self.compare(torch.cat([a, beta], dim=-1))  # Eq 4
+        v = self.compare(torch.cat([b, alpha], dim=-1))
+        sums = torch.cat([masked_sum(u, premise.mask), masked_sum(v, hypothesis.mask)], dim=-1)
+        logits: Tensor = self.scores(self.aggregate(sums))  # Eq 5
+        return logits
+
+
+class Words(nn.Module):
+    """Fixed word vectors and, behind them, one-hot tags."""
+
+    def __init__(self, lexicon: Lexicon, num_tags: int) -> None:
+        super().__init__()
+        if 0 < num_tags < len(lexicon.tags):
+            raise ValueError(f"num_tags must be 0 or at least the {len(lexicon.tags)} tags of the data, got {num_tags}")
+        self.vectors = WordVectors(lexicon)
+        self.num_tags, self.dim = num_tags, lexicon.dim + num_tags
+
+    def forward(self, sentence: Sentence) -> Tensor:
+        """Words ``(b, n)`` → ``(b, n, dim)``."""
+        vectors: Tensor = self.vectors(sentence.tokens)
+        return torch.cat([vectors, one_hot_tags(sentence, self.num_tags)], dim=-1) if self.num_tags else vectors
+
+
+def perceptron(in_features: int, sizes: Sizes) -> nn.Sequential:
+    """The paper's M: two rectified layers."""
+    return feedforward(in_features, sizes.hidden_size, sizes.hidden_size, dropout=sizes.dropout)
+
+
+def bidirectional_lstm(in_features: int, config: HybridModelConfig | LSTMBaselineConfig) -> SentenceLSTM:
+    """The paper's LSTM, as section 3.1 gives it."""
+    layers, dropout = config.num_layers, config.dropout
+    return SentenceLSTM(in_features, config.hidden_size, num_layers=layers, bidirectional=True, dropout=dropout)
+
+
+SCRIPT = Script(
+    name="lstm_attention",
+    models={HybridModelConfig: HybridModel, AttentionModelConfig: AttentionModel, LSTMBaselineConfig: LSTMBaseline},
+    recipe=Recipe(lr=2e-4, same_lengths=True, epochs=50, patience=50),
+    quick=Recipe(lr=1e-3, epochs=10),
+    tables=TABLES,
+    data=Data(unit_vectors=True),
+)
+
+if __name__ == "__main__":
+    main(SCRIPT)

@@ -1,0 +1,127 @@
+"""A finished run on other pairs: a whole file, alone or in an ensemble, or one pair from the command line."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from rich.console import Console
+from torch import Tensor, nn
+
+from nli_common.batches import LengthBuckets, PairDataset, loader
+from nli_common.categories import accuracy_by_category, read_categories
+from nli_common.corpora import Pair
+from nli_common.data import Corpus, Sentence, open_corpus
+from nli_common.errors import InputError
+from nli_common.files import stem
+from nli_common.inputs import require_labels
+from nli_common.lexicon import Lexicon
+from nli_common.metrics import Metrics, metrics_of, predictions
+from nli_common.reports import plot_pair, print_metrics
+from nli_common.runs import Run, write_json
+from nli_common.script import Script
+from nli_common.tokens import split_text
+from nli_common.train_runs import restore
+from nli_common.training import EVALUATION_BATCH
+
+
+class Ensemble(nn.Module):
+    """The mean of several models' class probabilities, as logarithms."""
+
+    def __init__(self, models: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.models = nn.ModuleList(models)
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """Logarithms of the mean probabilities, ``(b, num_classes)``."""
+        shares = [model(premise, hypothesis).float().softmax(-1) for model in self.models]
+        return torch.stack(shares).mean(dim=0).log()
+
+
+def evaluate_runs(
+    script: Script,
+    runs: Sequence[Run],
+    test: Path,
+    vectors: Path | None,
+    categories: Path | None,
+    cache: Path,
+    output: Path | None,
+) -> None:
+    """Print and write the metrics of one run, or of the ensemble of several, on a file.
+
+    Raises:
+        InputError: if a folder or a file is bad, or the runs do not belong together.
+    """
+    corpus = open_corpus(test, cache)
+    annotated = None if categories is None else read_categories(categories, test)
+    hashed = len(set(corpus.words) - set(_lexicon(runs, corpus, vectors, extended=False).index))
+    predicted, metrics = evaluate_on(script, runs, corpus, str(test), vectors)
+    main = Accelerator().is_main_process
+    console = Console(quiet=not main, highlight=False)
+    console.print(f"{hashed:,} of {len(corpus.words):,} words hashed; {corpus.dropped:,} pairs without a label dropped")
+    if annotated is not None:
+        metrics["per_phenomenon"] |= accuracy_by_category(annotated, predicted)
+    print_metrics(console, metrics)
+    place = runs[0].folder / f"evaluation-{stem(test)}.json" if output is None and len(runs) == 1 else output
+    if place is not None and main:
+        write_json(place, {"test": metrics})
+
+
+def evaluate_on(
+    script: Script, runs: Sequence[Run], corpus: Corpus, source: str, vectors: Path | None = None
+) -> tuple[Tensor, Metrics]:
+    """Whether each pair of a corpus is predicted rightly, in the corpus's order, and the metrics.
+
+    Raises:
+        InputError: if a folder is bad, or its labels or words do not fit.
+    """
+    labels = runs[0].read_config()["labels"]
+    for run in runs[1:]:
+        if run.read_config()["labels"] != labels:
+            raise InputError(f"--run {run.folder}: has other labels than {runs[0].folder}")
+    require_labels(corpus, labels, Path(source))
+    lexicons = [_lexicon([run], corpus, vectors) for run in runs]
+    for run, lexicon in zip(runs, lexicons, strict=True):
+        if lexicon.words != lexicons[0].words:
+            raise InputError(f"--run {run.folder}: was trained on other words than {runs[0].folder}")
+    models = [restore(script, run, lexicon) for run, lexicon in zip(runs, lexicons, strict=True)]
+    dataset = PairDataset(corpus, lexicons[0], labels, corpus.phenomena)
+    accelerator = Accelerator()
+    batches = loader(dataset, EVALUATION_BATCH, None)
+    order = torch.tensor([i for batch in LengthBuckets(dataset.premise.lengths, EVALUATION_BATCH, None) for i in batch])
+    model, prepared = accelerator.prepare(models[0] if len(models) == 1 else Ensemble(models), batches)
+    rows = predictions(model, prepared, accelerator)
+    right = torch.empty(len(corpus), dtype=torch.bool)
+    right[order] = rows[0] == rows[1]
+    return right, metrics_of(*rows, labels, corpus.phenomena)
+
+
+def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure: Path | None) -> None:
+    """Print the probability of each class, and draw the word alignment if asked.
+
+    Raises:
+        InputError: if a sentence is empty, or the folder is bad.
+    """
+    sides = []
+    for name, text in (("--premise", premise), ("--hypothesis", hypothesis)):
+        sides.append(split_text(text))
+        if not sides[-1]:
+            raise InputError(f"{name}: expected a sentence, got no word in {text!r}")
+    labels = run.read_config()["labels"]
+    corpus = Corpus.from_pairs([Pair(sides[0], sides[1], labels[0])], "the pair")
+    lexicon = Lexicon.load(run.lexicon).extended(corpus.words)
+    model = restore(script, run, lexicon)
+    batch = PairDataset(corpus, lexicon, labels, corpus.phenomena)[0]
+    with torch.inference_mode():
+        shares = model(batch.premise, batch.hypothesis).softmax(-1)[0].tolist()
+    for share, label in sorted(zip(shares, labels, strict=True), reverse=True):
+        print(f"{label:14} {share:.4f}")
+    if figure is not None:
+        plot_pair(model, corpus, lexicon, figure)
+
+
+def _lexicon(runs: Sequence[Run], corpus: Corpus, vectors: Path | None, *, extended: bool = True) -> Lexicon:
+    lexicon = Lexicon.load(runs[0].lexicon)
+    if vectors is not None:
+        lexicon = lexicon.learned_from(vectors, corpus.words)
+    return lexicon.extended(corpus.words) if extended else lexicon

@@ -1,0 +1,213 @@
+"""A paper's table trained again: every row over several seeds, each in a folder of its own, ours beside the paper's."""
+
+import ast
+import dataclasses
+import importlib
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from rich.console import Console
+
+from nli_common.categories import accuracy_by_category, read_categories
+from nli_common.data import Corpus, open_corpus
+from nli_common.errors import InputError
+from nli_common.evaluating import evaluate_on
+from nli_common.files import stem
+from nli_common.inputs import Data
+from nli_common.metrics import Metrics
+from nli_common.recipe import Recipe
+from nli_common.runs import Run, held_metrics, read_json, write_json
+from nli_common.script import Script
+from nli_common.table_reports import write_table
+from nli_common.tables import Row
+from nli_common.train_runs import train_run
+
+
+class Settings(NamedTuple):
+    """What a row is trained with."""
+
+    script: Script
+    config: Any
+    recipe: Recipe
+    data: Data
+    name: str
+
+
+class Other(NamedTuple):
+    """Another file that every run is tested on: what it is called in a table, its name, its pairs, their categories."""
+
+    key: str
+    name: str
+    corpus: Corpus
+    categories: dict[str, list[int]]
+
+
+def run_table(
+    script: Script,
+    name: str,
+    data: Data,
+    also: Sequence[Path],
+    categories: Sequence[Path],
+    seeds: int,
+    options: Sequence[str],
+    output: Path,
+) -> None:
+    """Train what is left of a table, row by row, and write it anew after each.
+
+    Raises:
+        InputError: if an option or a file is bad.
+    """
+    if seeds < 1:
+        raise InputError(f"--seeds must be at least 1, got {seeds}")
+    table, changes = script.tables[name], parse_options(options)
+    rows = [settle(script, row, changes, data) for row in table.rows]
+    for option in changes:
+        if not any(option in _fields(settings) for settings in rows):
+            raise InputError(f"--options {option}: no row has this option")
+    others = open_others(also, categories, data.cache)
+    console = Console(highlight=False)
+    done: list[dict[str, Any]] = []
+    for place, (row, settings) in enumerate(zip(table.rows, rows, strict=True), start=1):
+        runs = [Run(output / f"{settings.name}-seed{seed}") for seed in range(seeds)]
+        for seed, run in enumerate(runs):
+            console.rule(f"{name}, row {place} of {len(rows)}: {row.name}, seed {seed}")
+            train_run(settings.script, settings.config, settings.recipe, settings.data, seed, run)
+        done.append(_result(row, settings, runs, others, data))
+        facts = {"script": script.name, "data": _named(data), "options": changes, "seeds": seeds}
+        facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
+        write_table(table, name, done, facts, output)
+    console.print((output / f"{name}.md").read_text(encoding="utf-8"), markup=False, soft_wrap=True)
+
+
+def open_others(also: Sequence[Path], categories: Sequence[Path], cache: Path) -> list[Other]:
+    """The other test files, the first of them with the first annotations.
+
+    Raises:
+        InputError: if a file is bad, or there are more annotations than files.
+    """
+    if len(categories) > len(also):
+        raise InputError(f"--categories: expected at most the {len(also)} files of --also, got {len(categories)}")
+    annotated = [read_categories(file, path) for file, path in zip(categories, also, strict=False)]
+    annotated += [{}] * (len(also) - len(annotated))
+    return [
+        Other(f"also {place}", stem(path), open_corpus(path, cache), groups)
+        for place, (path, groups) in enumerate(zip(also, annotated, strict=True), start=1)
+    ]
+
+
+def settle(script: Script, row: Row, changes: Mapping[str, Any], data: Data) -> Settings:
+    """A row's configuration, recipe and data: the script's own, then the changes to all rows, then the row's.
+
+    Raises:
+        InputError: if a value is refused, or the row has an option that nothing has.
+    """
+    owner: Script = importlib.import_module(row.script).SCRIPT if row.script else script
+    kind = owner.config_named(row.model) if row.model else next(iter(owner.models))
+    recipe = owner.recipe if data.train is not None else owner.quick
+    parts = {"config": kind(), "recipe": recipe, "data": dataclasses.replace(data, **_own_data(owner))}
+    unknown = set(row.options) - {field.name for part in parts.values() for field in dataclasses.fields(part)}
+    if unknown:
+        raise InputError(f"row {row.name!r}: {owner.name} has no option {', '.join(sorted(unknown))}")
+    named: dict[str, Any] = {}
+    for key, part in parts.items():
+        fields = {field.name for field in dataclasses.fields(part)}
+        taken = {option: value for option, value in {**changes, **row.options}.items() if option in fields}
+        named |= {option: value for option, value in taken.items() if value != getattr(part, option)}
+        try:
+            parts[key] = dataclasses.replace(part, **taken)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"row {row.name!r}: {error}") from None
+    words = [owner.short_name(kind), *(f"{option}={named[option]}" for option in sorted(named))]
+    return Settings(owner, parts["config"], parts["recipe"], parts["data"], "-".join(words).replace("/", "_"))
+
+
+def parse_options(options: Sequence[str]) -> dict[str, Any]:
+    """``NAME=VALUE`` words as a dictionary; a value that is no number, ``True``, ``False`` or ``None`` is a string.
+
+    Raises:
+        InputError: if a word has another form.
+    """
+    changes = {}
+    for word in options:
+        option, equals, value = word.partition("=")
+        if not (equals and option.isidentifier()):
+            raise InputError(f"--options: expected NAME=VALUE, got {word!r}")
+        try:
+            changes[option] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            changes[option] = value
+    return changes
+
+
+def _own_data(owner: Script) -> dict[str, Any]:
+    """What a script does to its word vectors, whatever files it is given."""
+    return {"unit_vectors": owner.data.unit_vectors}
+
+
+def _named(data: Data) -> str:
+    """What the rows were trained on, in words."""
+    return f"generated corpus, {data.pairs:,} training pairs" if data.train is None else data.train.name
+
+
+def _fields(settings: Settings) -> set[str]:
+    return {field.name for part in settings[1:4] for field in dataclasses.fields(part)}
+
+
+def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[Other], data: Data) -> dict[str, Any]:
+    held = [read_json(run.metrics) for run in runs]
+    figures = [_figures(settings.script, run, metrics, others) for run, metrics in zip(runs, held, strict=True)]
+    if row.ensemble:
+        corpora = [
+            *([("test", data.corpora()["test"])] if "test" in held[0] else []),
+            *((o.key, o.corpus) for o in others),
+        ]
+        figures = [{key: 100 * _of_ensemble(settings.script, runs, corpus, key) for key, corpus in corpora}]
+    return {
+        "row": row.name,
+        "options": dict(row.options),
+        "settings": settings.name,
+        "parameters": held[0]["parameters"] * (len(runs) if row.ensemble else 1),
+        "paper_parameters": row.parameters,
+        "paper": list(row.paper),
+        "ours": {key: [figure[key] for figure in figures if key in figure] for key in figures[0]},
+        "pairs_per_second": statistics.median(metrics["pairs_per_second"] for metrics in held),
+        "inference_pairs_per_second": statistics.median(metrics["inference_pairs_per_second"] for metrics in held),
+    }
+
+
+def _figures(script: Script, run: Run, metrics: Mapping[str, Any], others: Sequence[Other]) -> dict[str, float]:
+    """Everything that a column of a table may ask for: accuracies in per cent, and times."""
+    splits = {split: metrics[split] for split in ("train", "dev", "test") if split in metrics}
+    splits |= {other.key: _on_other(script, run, other) for other in others}
+    figures = {}
+    for split, measured in splits.items():
+        figures[split] = 100 * measured["accuracy"]
+        for group in ("per_class", "per_phenomenon"):
+            figures |= {f"{split} {name}": 100 * value for name, value in measured[group].items()}
+    figures["seconds/epoch"] = metrics["training_pairs"] / metrics["pairs_per_second"]
+    figures["minutes/epoch"] = figures["seconds/epoch"] / 60
+    shown = splits.get("test", splits["dev"])
+    figures["seconds to test"] = shown["pairs"] / metrics["inference_pairs_per_second"]
+    return figures
+
+
+def _on_other(script: Script, run: Run, other: Other) -> Metrics:
+    """A run's metrics on another file, measured once."""
+    path = run.folder / f"evaluation-{other.name}.json"
+    facts = {"digest": other.corpus.digest, "categories": sorted(other.categories)}
+    if path.exists():
+        known = read_json(path)
+        if all(known.get(key) == fact for key, fact in facts.items()):
+            held: Metrics = held_metrics(path)[1]
+            return held
+    right, metrics = evaluate_on(script, [run], other.corpus, other.name)
+    metrics["per_phenomenon"] |= accuracy_by_category(other.categories, right)
+    write_json(path, {"test": metrics, **facts})
+    return metrics
+
+
+def _of_ensemble(script: Script, runs: Sequence[Run], corpus: Corpus, source: str) -> float:
+    return evaluate_on(script, runs, corpus, source)[1]["accuracy"]

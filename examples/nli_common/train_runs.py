@@ -1,0 +1,149 @@
+"""One run: a model trained in a folder of its own, tested once."""
+
+import dataclasses
+import time
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from rich.console import Console
+from torch import nn
+
+from nli_common.batches import PairDataset, loader
+from nli_common.checkpoints import load_weights
+from nli_common.corpora import scheme_of
+from nli_common.errors import InputError
+from nli_common.figures import plot_confusion
+from nli_common.inputs import Data
+from nli_common.lexicon import Lexicon
+from nli_common.metrics import Metrics, evaluate
+from nli_common.recipe import Recipe
+from nli_common.reports import plot_first_pair, print_metrics
+from nli_common.runs import Run, held_metrics, write_json
+from nli_common.script import Script
+from nli_common.training import EVALUATION_BATCH, fit
+
+TRAIN_SAMPLE = 10_000
+"""Training pairs, at most, that the accuracy on training pairs is measured on."""
+
+
+def train_run(
+    script: Script, config: Any, recipe: Recipe, data: Data, seed: int, run: Run, checkpoint_seconds: float = 60.0
+) -> None:
+    """Train, or go on with what was interrupted; a run that is finished is only shown.
+
+    Raises:
+        InputError: if an option or a file is bad, or the folder belongs to another run.
+    """
+    if recipe.lr is None:
+        recipe = dataclasses.replace(recipe, lr=config.learning_rate)
+    problems = recipe.problems()
+    if not 0 <= seed < 2**31:
+        problems.append(f"--seed must be between 0 and {2**31 - 1}, got {seed}")
+    if problems:
+        raise InputError("; ".join(problems))
+    accelerator = Accelerator()
+    console = Console(quiet=not accelerator.is_main_process, highlight=False)
+    corpora = data.corpora()
+    labels = scheme_of(corpora["train"].labels, "the training corpus")
+    phenomena = list(dict.fromkeys(name for corpus in corpora.values() for name in corpus.phenomena))
+    config = dataclasses.replace(config, num_classes=len(labels))
+    described = {
+        "script": script.name,
+        "config": type(config).__name__,
+        "model": asdict(config),
+        "recipe": asdict(recipe),
+        "seed": seed,
+        "labels": list(labels),
+        "data": data.identity(corpora),
+    }
+    run.require_free_for(described)
+    for name, corpus in corpora.items():
+        dropped = f" ({corpus.dropped:,} without a gold label dropped)" if corpus.dropped else ""
+        console.print(f"{name:5} {len(corpus):>9,} pairs{dropped}")
+    shown = "test" if "test" in corpora else "dev"
+    if run.metrics.exists():
+        console.print(f"this run is finished: {run.metrics}")
+        print_metrics(console, held_metrics(run.metrics)[1])
+        return
+
+    lexicon = Lexicon.load(run.lexicon) if run.lexicon.exists() else data.lexicon(corpora)
+    torch.manual_seed(seed)
+    model = build(script, config, lexicon)
+    accelerator.wait_for_everyone()
+    lock = run.claim(described) if accelerator.is_main_process else None
+    if lock is not None and not run.lexicon.exists():
+        lexicon.save(run.lexicon)
+    datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}
+    parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    console.print(f"{parameters:,} trainable parameters, {len(lexicon):,} words of {lexicon.dim} dimensions")
+    at = fit(
+        model,
+        recipe.make_optimizer(model),
+        datasets["train"],
+        datasets["dev"],
+        labels,
+        recipe,
+        seed,
+        run,
+        accelerator,
+        console,
+        checkpoint_seconds,
+    )
+
+    best = build(script, config, lexicon)
+    load_weights(run.weights, best)
+    prepared = accelerator.prepare(best)
+    results: dict[str, Metrics] = {}
+    figures: dict[str, Any] = {"parameters": parameters}
+    figures["training_pairs"] = len(datasets["train"])
+    figures["pairs_per_second"] = at.epoch * len(datasets["train"]) / at.seconds
+    for name in ("test", "dev", "train"):
+        if name in datasets:
+            limit = TRAIN_SAMPLE if name == "train" else None
+            batches = accelerator.prepare(loader(datasets[name], EVALUATION_BATCH, None, limit=limit))
+            started = time.perf_counter()
+            results[name] = evaluate(prepared, batches, accelerator, labels, phenomena)
+            if name == shown:
+                figures["inference_pairs_per_second"] = results[name]["pairs"] / (time.perf_counter() - started)
+    if lock is None:
+        return
+    title = f"{shown}, accuracy {100 * results[shown]['accuracy']:.1f} %"
+    plot_confusion(results[shown]["confusion"], labels, title, run.folder / "confusion.png")
+    plot_first_pair(best, corpora[shown], lexicon, run.folder)
+    write_json(run.metrics, {**results, **figures, "best_epoch": at.best_epoch + 1, "history": at.history})
+    run.checkpoint.unlink(missing_ok=True)
+    lock.release()
+    console.print(f"best epoch {at.best_epoch + 1} of {at.epoch}, {at.seconds:.0f} s of training, in {run.folder}")
+    print_metrics(console, results[shown])
+
+
+def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
+    """The model of a finished run, for words that its lexicon was extended by too.
+
+    Raises:
+        InputError: if the folder is not of this script, or damaged.
+    """
+    held = run.read_config()
+    if held.get("script") != script.name:
+        raise InputError(f"--run {run.folder}: was written by {held.get('script')}, this is {script.name}")
+    try:
+        config = script.config_named(held["config"])(**held["model"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{run.config}: {error}") from None
+    model = build(script, config, lexicon)
+    load_weights(run.weights, model)
+    return model.eval()
+
+
+def build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
+    """The script's model of this configuration.
+
+    Raises:
+        InputError: if its options do not fit together, or do not fit the words.
+    """
+    try:
+        return script.models[type(config)](config, lexicon)
+    except (ValueError, RuntimeError) as error:
+        raise InputError(f"the model cannot be built: {error}") from None

@@ -1,0 +1,54 @@
+"""The table of parameter counts in examples/README.md is what the models have, and the deviations are theirs."""
+
+import importlib
+import string
+from pathlib import Path
+
+import pytest
+import torch
+
+from nli_common.lexicon import Lexicon
+from nli_common.script import Script
+from nli_common.table_runs import parse_options
+
+README = Path(__file__).parent.parent / "examples" / "README.md"
+UNITS = {"K": 1e3, "M": 1e6}
+LETTERS = [chr(code) for code in range(33, 33 + 99)]
+
+
+def rows() -> list[list[str]]:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("| script | options | trainable parameters |"))
+    table = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        table.append([cell.strip().strip("`") for cell in line.strip("|").split("|")])
+    return table
+
+
+def count(name: str, options: str) -> int:
+    """Trainable parameters of a script's model with 300-d vectors and a table of 100 characters."""
+    script: Script = importlib.import_module(name.removesuffix(".py")).SCRIPT
+    model, *changes = options.split() if options and "=" not in options.split()[0] else ["", *options.split()]
+    kind = {script.short_name(kind): kind for kind in script.models}[model] if model else next(iter(script.models))
+    lexicon = Lexicon(LETTERS, torch.zeros(len(LETTERS), 300))
+    built = script.models[kind](kind(**parse_options(changes)), lexicon)
+    return sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad)
+
+
+def test_the_table_has_every_script() -> None:
+    scripts = {path.name for path in README.parent.glob("*.py")} - {"compare.py"}
+    assert {row[0] for row in rows()} == scripts
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row[0]} {row[1]}")
+def test_counts_and_deviations(row: list[str]) -> None:
+    name, options, ours, papers, deviation = row
+    counted = count(name, options)
+    assert ours == f"{counted:,}"
+    if papers == "–":
+        assert deviation == "–"
+        return
+    published = float(papers.rstrip(string.ascii_letters)) * UNITS[papers[-1].upper()]
+    assert deviation == f"{100 * (counted / published - 1):+.2f} %"

@@ -1,0 +1,121 @@
+"""Recipes: which numbers are refused, what the penalty is, and AdamWR's schedule against its paper."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.testing import assert_close
+
+from nli_common.recipe import Recipe
+from nli_common.restarts import cosine_restarts, normalized_decay_rate
+
+
+def slow_schedule(epoch: float, first: int, factor: int) -> tuple[float, int]:
+    """Restart by restart: appendix B of the AdamWR paper."""
+    cycles = [first * factor**k for k in range(60)]
+    starts = [sum(cycles[:k]) for k in range(60)]
+    k = max(k for k in range(60) if starts[k] <= epoch)
+    return 0.5 + 0.5 * math.cos(math.pi * (epoch - starts[k]) / cycles[k]), cycles[k]
+
+
+@given(epoch=st.floats(0, 50), first=st.integers(1, 12), factor=st.integers(1, 3))
+def test_the_schedule_equals_the_slow_one(epoch: float, first: int, factor: int) -> None:
+    share, cycle = cosine_restarts(epoch, first, factor)
+    expected, expected_cycle = slow_schedule(epoch, first, factor)
+    assert cycle == expected_cycle and share == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_schedule_restarts() -> None:
+    assert cosine_restarts(0, 10) == (1.0, 10) and cosine_restarts(10, 10) == (1.0, 10)
+    assert cosine_restarts(5, 10)[0] == pytest.approx(0.5) and cosine_restarts(9.999, 10)[0] < 1e-6
+    assert cosine_restarts(10, 10, 2) == (1.0, 20) and cosine_restarts(30, 10, 2) == (1.0, 40)
+
+
+def test_the_decay_of_the_papers_corpora() -> None:
+    """PAPERS' own arithmetic for SNLI and MultiNLI at batch size 64 and ten epochs."""
+    assert normalized_decay_rate(1 / 600, 64, 549_367, 10) == pytest.approx(5.689e-6, rel=1e-4)
+    assert normalized_decay_rate(1 / 600, 64, 392_702, 10) == pytest.approx(6.728e-6, rel=1e-4)
+
+
+def adamwr_by_hand(weight: float, gradients: list[float], steps_per_epoch: int, recipe: Recipe) -> float:
+    """The update rule, one number and one step at a time: the decay is not multiplied by the learning rate."""
+    m = v = 0.0
+    for step, g in enumerate(gradients):
+        share, cycle = slow_schedule(step / steps_per_epoch, recipe.restart_epochs, recipe.restart_factor)
+        decay = recipe.normalized_decay * math.sqrt(8 / (100 * cycle))
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        m_hat, v_hat = m / (1 - 0.9 ** (step + 1)), v / (1 - 0.999 ** (step + 1))
+        lr = recipe.min_lr + (recipe.lr - recipe.min_lr) * share
+        weight -= lr * m_hat / (math.sqrt(v_hat) + 1e-8) + share * decay * weight
+    return weight
+
+
+@pytest.mark.parametrize("factor", [1, 2])
+def test_adamwr_equals_its_update_rule(factor: int) -> None:
+    numbers = {"lr": 0.03, "min_lr": 0.004, "restart_epochs": 2, "normalized_decay": 0.7, "restart_factor": factor}
+    recipe = Recipe(optimizer="adamwr", **numbers)
+    layer = nn.Linear(1, 1, bias=False).double()
+    nn.init.constant_(layer.weight, 2.0)
+    optimizer = recipe.make_optimizer(layer)
+    gradients = [math.sin(step) + 0.3 for step in range(30)]
+    for step, gradient in enumerate(gradients):
+        layer.weight.grad = torch.full_like(layer.weight, gradient)
+        recipe.schedule(optimizer, step / 5, 100, 8)
+        optimizer.step()
+    assert layer.weight.item() == pytest.approx(adamwr_by_hand(2.0, gradients, 5, recipe), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["adam", "adagrad"])
+def test_the_penalty_is_on_weight_matrices_alone(name: str) -> None:
+    """Half the squared norm: one step equals that of a loss with the penalty written out."""
+    torch.manual_seed(3)
+    plain = nn.Linear(3, 5).double()
+    layer = nn.Linear(3, 5).double()
+    layer.load_state_dict(plain.state_dict())
+    x = torch.randn(7, 3, dtype=torch.float64)
+    with_penalty = Recipe(optimizer=name, lr=0.1, l2=0.4).make_optimizer(layer)
+    without = Recipe(optimizer=name, lr=0.1).make_optimizer(plain)
+    for _ in range(3):
+        for module, optimizer, l2 in ((layer, with_penalty, 0.0), (plain, without, 0.4)):
+            optimizer.zero_grad()
+            (module(x).square().sum() + 0.5 * l2 * module.weight.square().sum()).backward()
+            optimizer.step()
+    assert_close(layer.weight, plain.weight)
+    assert_close(layer.bias, plain.bias)
+
+
+def test_other_optimisers_have_no_schedule() -> None:
+    layer = nn.Linear(2, 2)
+    recipe = Recipe(lr=0.1, l2=0.2)
+    optimizer = recipe.make_optimizer(layer)
+    before = [dict(group, params=None) for group in optimizer.param_groups]
+    recipe.schedule(optimizer, 7.0, 100, 8)
+    assert [dict(group, params=None) for group in optimizer.param_groups] == before
+
+
+def test_a_recipe_without_a_learning_rate_is_refused() -> None:
+    with pytest.raises(ValueError, match="no learning rate"):
+        Recipe().make_optimizer(nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("lr", 0.0, "--lr must be positive and finite, got 0.0"),
+        ("batch_size", 0, "--batch-size must be at least 1, got 0"),
+        ("epochs", 0, "--epochs must be at least 1, got 0"),
+        ("patience", 0, "--patience must be at least 1, got 0"),
+        ("restart_epochs", 0, "--restart-epochs must be at least 1, got 0"),
+        ("restart_factor", 0, "--restart-factor must be at least 1, got 0"),
+        ("clip_norm", 0.0, "--clip-norm must be positive, got 0.0"),
+        ("l2", -1.0, "--l2 must be 0 or more and finite, got -1.0"),
+        ("min_lr", math.inf, "--min-lr must be 0 or more and finite, got inf"),
+        ("normalized_decay", math.nan, "--normalized-decay must be 0 or more and finite, got nan"),
+    ],
+)
+def test_numbers_that_make_no_recipe(name: str, value: float, message: str) -> None:
+    assert Recipe(**{name: value}).problems() == [message]
+    assert Recipe().problems() == []

@@ -1,0 +1,222 @@
+"""Tables of results: rows settle into what is trained, shared runs are trained once, ours stand beside the paper's."""
+
+import dataclasses
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from decomposable_attention import SCRIPT, DecomposableAttentionConfig
+from nli_common import table_runs
+from nli_common.data import open_corpus
+from nli_common.errors import InputError
+from nli_common.evaluating import Ensemble
+from nli_common.inputs import Data
+from nli_common.recipe import Recipe
+from nli_common.runs import Run
+from nli_common.script import Script
+from nli_common.table_reports import markdown
+from nli_common.table_runs import parse_options, run_table, settle
+from nli_common.tables import Row, Table
+from runs import write_corpora
+
+SCRIPTS = [path.stem for path in Path(__file__).parent.parent.joinpath("examples/paper_tables").glob("[!_]*.py")]
+GRID = Table(
+    "Fig. 1",
+    ("test",),
+    tuple(Row(f"{h}, {m}", {"hidden_size": h, "max_distance": m}, (60.0 + h,)) for h in (3, 4) for m in (1, 2)),
+    figure="grid",
+    axes=("hidden_size", "max_distance"),
+)
+PLAIN = Table(
+    "Table 1: two models and both together",
+    ("dev", "test"),
+    (
+        Row("vanilla", {}, (90.5, 86.3), "382K"),
+        Row("intra-attention", {"intra_attention": True}, (None, 86.8)),
+        Row("vanilla, ensemble", ensemble=True),
+    ),
+    measures=("dev", "test"),
+    note="A note.",
+    figure="points",
+    shown=1,
+)
+SWEEP = dataclasses.replace(GRID, figure="sweep", axes=("hidden_size",))
+TABLED = dataclasses.replace(SCRIPT, tables={"1": PLAIN, "grid": GRID, "sweep": SWEEP})
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    folder = tmp_path_factory.mktemp("corpora")
+    options = write_corpora(folder)
+    named = {options[i][2:]: Path(options[i + 1]) for i in range(0, len(options), 2)}
+    return Data(**named, vector_size=5)
+
+
+SMALL = ["epochs=1", "hidden_size=6", "batch_size=32", "lr=0.01"]
+
+
+@pytest.fixture(scope="module")
+def trained(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("tables")
+    run_table(TABLED, "1", data, [data.dev], [], 2, SMALL, output)
+    return output
+
+
+def test_a_table_has_ours_beside_the_papers(trained: Path) -> None:
+    table = json.loads((trained / "1.json").read_text())
+    vanilla, intra, ensemble = table["rows"]
+    for row, options in ((vanilla, {}), (intra, {"intra_attention": True})):
+        runs = [json.loads((trained / f"{row['settings']}-seed{seed}" / "metrics.json").read_text()) for seed in (0, 1)]
+        for split in ("test", "dev", "train"):
+            assert row["ours"][split] == pytest.approx([100 * run[split]["accuracy"] for run in runs])
+        assert row["ours"]["also 1"] == row["ours"]["dev"]
+        assert row["ours"]["dev neutral"] == pytest.approx([100 * run["dev"]["per_class"]["neutral"] for run in runs])
+        assert row["ours"]["seconds/epoch"] == pytest.approx([160 / run["pairs_per_second"] for run in runs])
+        assert row["ours"]["seconds to test"] == pytest.approx([60 / run["inference_pairs_per_second"] for run in runs])
+        assert row["options"] == options and row["parameters"] == runs[0]["parameters"]
+    assert intra["parameters"] > vanilla["parameters"] and ensemble["parameters"] == 2 * vanilla["parameters"]
+    assert ensemble["settings"] == vanilla["settings"]
+    text = (trained / "1.md").read_text()
+    lines = text.splitlines()
+    assert lines[0] == "# Table 1: two models and both together" and "A note." in lines
+    head, first, second = ([cell.strip() for cell in lines[k].strip("|").split("|")] for k in (2, 4, 5))
+    names = ["parameters", "paper's", "dev", "dev, paper", "test", "test, paper", "training pairs/s", "pairs/s"]
+    assert head[1:] == names
+    one, two = dict(zip(head, first, strict=True)), dict(zip(head, second, strict=True))
+    assert (one[""], one["paper's"], one["dev, paper"], one["test, paper"]) == ("vanilla", "382K", "90.5", "86.3")
+    assert (two[""], two["paper's"], two["dev, paper"], two["test, paper"]) == ("intra-attention", "", "", "86.8")
+    mean = sum(vanilla["ours"]["test"]) / 2
+    assert one["test"].startswith(f"{mean:.1f} ± ") and one["parameters"] == f"{vanilla['parameters']:,}"
+    assert "2 seeds" in text and "hidden_size=6" in text and "train.tsv" in text
+    assert (trained / "1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_ensemble_averages_probabilities(trained: Path, data: Data) -> None:
+    ensemble = json.loads((trained / "1.json").read_text())["rows"][2]
+    runs = [Run(trained / f"{ensemble['settings']}-seed{seed}") for seed in (0, 1)]
+    corpus = open_corpus(data.test, data.cache)
+    _, metrics = table_runs.evaluate_on(SCRIPT, runs, corpus, "test")
+    assert ensemble["ours"]["test"] == [100 * metrics["accuracy"]] and "dev" not in ensemble["ours"]
+
+    class Fixed(torch.nn.Module):
+        def __init__(self, logits: list[float]) -> None:
+            super().__init__()
+            self.logits = torch.tensor([logits])
+
+        def forward(self, premise: object, hypothesis: object) -> torch.Tensor:
+            return self.logits
+
+    logits = Ensemble([Fixed([9.0, 0.0, 0.0]), Fixed([0.0, 1.0, 0.0]), Fixed([0.0, 1.0, 0.0])])(None, None)
+    expected = sum(torch.tensor(x).softmax(0) for x in ([9.0, 0, 0], [0, 1.0, 0], [0, 1.0, 0])) / 3
+    torch.testing.assert_close(logits[0].exp(), expected)
+
+
+def test_a_table_goes_on_where_it_was_interrupted(trained: Path, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that are finished are not trained again, and the numbers stay."""
+    before = (trained / "1.json").read_text()
+    files = {path: path.stat().st_mtime_ns for path in trained.glob("*/*.safetensors")}
+    run_table(TABLED, "1", data, [data.dev], [], 2, SMALL, trained)
+    assert (trained / "1.json").read_text() == before
+    assert {path: path.stat().st_mtime_ns for path in trained.glob("*/*.safetensors")} == files
+
+
+def test_other_files_are_tested_by_category(trained: Path, data: Data, tmp_path: Path) -> None:
+    rows = [{"pairID": f"{i}n", "gold_label": "neutral", "sentence1": "a dog", "sentence2": "a"} for i in range(3)]
+    (tmp_path / "dev_1.0.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "tags.txt").write_text("0n #MODAL\n2n #COREF\n")
+    files = [data.dev, tmp_path / "dev_1.0.jsonl"], [tmp_path / "tags.txt"]
+    with pytest.raises(InputError, match=r"tags\.txt: annotates no pair of"):
+        table_runs.open_others(*files, data.cache)
+    (other,) = table_runs.open_others(files[0][1:], files[1], data.cache)
+    assert (other.key, other.name, len(other.corpus)) == ("also 1", "dev_1.0", 3)
+    settings = json.loads((trained / "1.json").read_text())["rows"][0]["settings"]
+    run = Run(trained / f"{settings}-seed0")
+    metrics = json.loads(run.metrics.read_text())
+    figures = table_runs._figures(SCRIPT, run, metrics, [other])
+    right = 100.0 * (figures["also 1 neutral"] == 100)
+    assert figures["also 1 #modal"] == figures["also 1 #coreference"] == right and figures["also 1"] == right
+    again = table_runs._figures(SCRIPT, run, metrics, [other])
+    assert again == figures and (run.folder / "evaluation-dev_1.0.json").exists()
+    with pytest.raises(InputError, match="expected at most the 0 files of --also, got 1"):
+        table_runs.open_others([], files[1], data.cache)
+
+
+def test_half_a_table_can_be_read() -> None:
+    facts = {"seeds": 1, "options": {}, "data": "x"}
+    text = markdown(PLAIN, [], facts)
+    assert "| vanilla | 382K | 90.5 | 86.3 |" in text
+
+
+def test_a_table_of_many_columns_is_turned() -> None:
+    table = Table("T", ("a", "b", "c"), (Row("x", {}, (1.0, 2.0, 3.0)),))
+    text = markdown(table, [], {"seeds": 1, "options": {}, "data": "x"})
+    assert "|  | x |" in text and "| b, paper | 2 |" in text
+
+
+def test_tables_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="T, x: expected 2 figures, got 1"):
+        Table("T", ("a", "b"), (Row("x", {}, (1.0,)),))
+    with pytest.raises(ValueError, match="T: expected 2 measures, got 1"):
+        Table("T", ("a", "b"), (), measures=("test",))
+    assert Table("T", ("a", "b", "c"), ()).measures == ("test", "also 1", "also 2")
+
+
+@pytest.mark.parametrize("name", ["grid", "sweep"])
+def test_grids_and_sweeps_are_drawn(name: str, data: Data, tmp_path: Path) -> None:
+    run_table(TABLED, name, data, [], [], 1, [*SMALL[:1], *SMALL[2:]], tmp_path)
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert len(json.loads((tmp_path / f"{name}.json").read_text())["rows"]) == 4
+
+
+def test_rows_settle_over_changes_over_the_scripts_own() -> None:
+    row = Row("r", {"hidden_size": 7, "lr": 0.5, "unit_vectors": True})
+    settings = settle(SCRIPT, row, {"hidden_size": 9, "epochs": 2, "dropout": 0.0}, Data(pairs=500))
+    assert settings.config == DecomposableAttentionConfig(hidden_size=7, dropout=0.0)
+    assert settings.recipe == dataclasses.replace(SCRIPT.quick, lr=0.5, epochs=2)
+    assert settings.data == Data(pairs=500, unit_vectors=True)
+    own = settle(SCRIPT, Row("r"), {}, Data(train=Path("x")))
+    assert own.recipe == SCRIPT.recipe and own.name == "decomposable-attention"
+    names = {settle(SCRIPT, Row("r", {"dropout": d}), {}, Data()).name for d in (0.1, 0.2, 0.3)}
+    assert len(names) == 3
+    with pytest.raises(InputError, match="row 'r': decomposable_attention has no option nothing"):
+        settle(SCRIPT, Row("r", {"nothing": 1}), {}, Data())
+    with pytest.raises(InputError, match="row 'r': hidden_size must be at least 1"):
+        settle(SCRIPT, Row("r", {"hidden_size": 0}), {}, Data())
+
+
+def test_options_for_all_rows() -> None:
+    words = ["epochs=3", "lr=1e-3", "glorot=False", "optimizer=adam", "clip_norm=None"]
+    assert parse_options(words) == {
+        "epochs": 3,
+        "lr": 1e-3,
+        "glorot": False,
+        "optimizer": "adam",
+        "clip_norm": None,
+    }
+    for wrong in ("epochs", "=3", "a b=3"):
+        with pytest.raises(InputError, match="expected NAME=VALUE"):
+            parse_options([wrong])
+    with pytest.raises(InputError, match="--options nothing: no row has this option"):
+        run_table(TABLED, "1", Data(), [], [], 1, ["nothing=1"], Path("unused"))
+    with pytest.raises(InputError, match="--seeds must be at least 1, got 0"):
+        run_table(TABLED, "1", Data(), [], [], 0, [], Path("unused"))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_row_of_every_paper_settles(name: str) -> None:
+    """Options exist, models can be configured, the paper's figures fit their columns."""
+    script: Script = importlib.import_module(name).SCRIPT
+    assert script.tables and script.tables == importlib.import_module(f"paper_tables.{name}").TABLES
+    for table in script.tables.values():
+        assert len({row.name for row in table.rows}) == len(table.rows)
+        for row in table.rows:
+            for measure, figure in zip(table.measures, row.paper, strict=False):
+                assert figure is None or "/epoch" in measure or "seconds" in measure or 1 < figure <= 100
+            for data in (Data(), Data(train=Path("x"))):
+                settings = settle(script, row, {}, data)
+                assert isinstance(settings.recipe, Recipe) and not settings.recipe.problems()
+        if table.figure in ("grid", "sweep"):
+            assert all(set(table.axes) <= set(row.options) for row in table.rows)

@@ -1,0 +1,78 @@
+"""What a model is given of a word: vectors, characters, tags."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from nli_common.data import Sentence
+from nli_common.lexicon import Lexicon
+from nli_common.words import LONGEST_WORD, WordCharacters, WordVectors, one_hot_tags
+from strategies import normal
+
+words = st.lists(st.text(max_size=LONGEST_WORD + 3), min_size=1, max_size=6, unique=True)
+
+
+def spelled(ids: Tensor, mask: Tensor) -> Tensor:
+    """Something that tells every spelling from every other: the characters, padded to one width, and their number."""
+    width = LONGEST_WORD - ids.shape[1]
+    return torch.cat([nn_pad(ids.masked_fill(~mask, -1), width), mask.sum(1, keepdim=True)], dim=1).double()
+
+
+def nn_pad(x: Tensor, width: int) -> Tensor:
+    return torch.nn.functional.pad(x, (0, width), value=-1)
+
+
+@given(words=words, other=words, data=st.data())
+def test_characters_are_numbered_by_the_alphabet(words: list[str], other: list[str], data: st.DataObject) -> None:
+    lexicon = Lexicon(words, torch.zeros(len(words), 2)).extended(other)
+    characters = WordCharacters(lexicon)
+    assert characters.num_characters == 1 + len({c for word in words for c in word})
+    tokens = torch.tensor(data.draw(st.lists(st.integers(0, len(lexicon) - 1), min_size=1, max_size=9)))[None]
+    result = characters(tokens, spelled)
+    for place, token in enumerate(tokens[0].tolist()):
+        word = lexicon.words[token][:LONGEST_WORD]
+        expected = [lexicon.alphabet.index(c) + 1 if c in lexicon.alphabet else 0 for c in word]
+        assert result[0, place].tolist() == expected + [-1] * (LONGEST_WORD - len(word)) + [len(word)]
+
+
+def test_a_network_reads_each_distinct_word_once_and_a_graph_gives_the_same() -> None:
+    characters = WordCharacters(Lexicon.random(["a", "bcd", "ef"], 2))
+    tokens, seen = torch.tensor([[0, 1, 1], [1, 0, 0]]), []
+
+    def count(ids: Tensor, mask: Tensor) -> Tensor:
+        seen.append(len(ids))
+        return spelled(ids, mask)
+
+    eager = characters(tokens, count)
+    assert seen == [2]
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda t: characters(t, spelled), fullgraph=True, backend="eager")
+    assert torch.equal(compiled(tokens), eager)
+
+
+def test_gradients_of_a_repeated_word_add_up() -> None:
+    characters = WordCharacters(Lexicon.random(["a", "b"], 2))
+    table = normal(1, 3, 4).requires_grad_()
+    out = characters(torch.tensor([[0, 0, 1]]), lambda ids, mask: table[ids[:, 0].long()])
+    out.sum().backward()
+    assert_close(table.grad, torch.tensor([[0.0], [2.0], [1.0]]).double().expand(3, 4))
+
+
+def test_word_vectors_are_fixed_and_not_repeated_on_disk() -> None:
+    lexicon = Lexicon(["a", "b"], normal(2, 2, 5))
+    vectors = WordVectors(lexicon)
+    assert not list(vectors.parameters()) and not vectors.state_dict()
+    assert_close(vectors(torch.tensor([[1, 0]])), lexicon.vectors[[1, 0]][None].float())
+
+
+def test_tags_as_ones_and_zeros() -> None:
+    tokens = torch.zeros(1, 3, dtype=torch.long)
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    assert one_hot_tags(Sentence(tokens, mask, torch.tensor([[0, 2, 3]])), 3)[0].tolist() == [
+        [0, 0, 0],
+        [0, 1, 0],
+        [0, 0, 1],
+    ]
+    assert torch.equal(one_hot_tags(Sentence(tokens, mask), 3), torch.zeros(1, 3, 3))
