@@ -9,7 +9,7 @@ WORDS_ONLY: dict[str, Any] = {"use_chars": False, "use_pos": False}
 TABLES: dict[str, Table] = {
     "1": Table(
         title="Table 1: MultiNLI",
-        columns=("matched, test", "mismatched, test", "seconds/epoch"),
+        columns=("MultiNLI test, matched", "mismatched", "seconds to train an epoch"),
         measures=("test", "also 1", "seconds/epoch"),
         rows=(
             Row("CNN", {**WORDS_ONLY, "convolution": "cnn"}, (75.6, 74.5, 1215)),
@@ -20,17 +20,17 @@ TABLES: dict[str, Table] = {
             Row("GCNN (char+POS)", {}, (77.4, 76.4, 4080)),
         ),
         note=(
-            "The paper's accuracies are Kaggle's, on test pairs whose labels are not published: the development sets "
-            "stand in, as --test and --also. Its seconds are of a GeForce GTX 1080, its premises "
-            "end at 60 words and its hypotheses at 30; ours are read to the end. It does not say whether GLU is "
-            "residual: Eq 1 is not, and --convolution residual-glu is. Left out, since no script here has them: "
-            "CBOW 64.8/64.5, BiLSTM 66.9/66.9 and ESIM 72.3/72.1 of Williams et al. 2017."
+            "The paper's accuracies are Kaggle's, on test pairs whose labels are not published: the dev files stand "
+            "in, matched as --test and mismatched as --also. Its seconds are of a GTX 1080, its premises end at 60 "
+            "words and its hypotheses at 30; ours are read to the end. It does not say whether GLU is residual: Eq 1 "
+            "is not, and --convolution residual-glu is. Left out, since no script here has them: CBOW 64.8/64.5, "
+            "BiLSTM 66.9/66.9 and ESIM 72.3/72.1 of Williams et al. 2017."
         ),
         figure="points",
     ),
     "2": Table(
         title="Table 2: Quora question pairs",
-        columns=("test", "seconds/epoch"),
+        columns=("Quora test", "seconds to train an epoch"),
         measures=("test", "seconds/epoch"),
         rows=(
             Row("CNN", {**WORDS_ONLY, "convolution": "cnn"}, (87.92, 660)),
