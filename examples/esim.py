@@ -100,7 +100,7 @@ SCRIPT = Script(
     name="esim",
     models={ESIMConfig: ESIM},
     recipe=Recipe(lr=4e-4, batch_size=32, epochs=20, clip_norm=10.0),
-    quick=Recipe(lr=1e-3, epochs=6),
+    quick=Recipe(optimizer="adamwr", lr=1e-3, epochs=2, restart_epochs=2, clip_norm=10.0),
 )
 
 if __name__ == "__main__":

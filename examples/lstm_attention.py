@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from nli_common.commands import main
 from nli_common.data import Sentence
-from nli_common.feedforward import feedforward
+from nli_common.feedforward import feedforward, start_from_glorot
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
@@ -39,6 +39,8 @@ class Sizes:
     """Between the two layers of a perceptron, and between those of the LSTM."""
     num_tags: int = 0
     """Part-of-speech tags that stand one-hot behind each word's vector; SNLI has 46, and 0 leaves them out."""
+    glorot: bool = True
+    """Start linear layers from Glorot's weights (the report is silent); torch's own, smaller ones align later."""
     num_classes: NumClasses = 3
 
     def __post_init__(self) -> None:
@@ -93,6 +95,8 @@ class HybridModel(nn.Module):
         states = 2 * config.hidden_size
         self.projection = nn.Linear(states, config.hidden_size) if config.projection else nn.Identity()
         self.attention = Attention(config.hidden_size if config.projection else states, config)
+        if config.glorot:
+            self.apply(start_from_glorot)
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
@@ -126,6 +130,8 @@ class AttentionModel(nn.Module):
         self.words = Words(lexicon, config.num_tags)
         self.projection = nn.Linear(self.words.dim, config.hidden_size, bias=config.projection_bias)
         self.attention = Attention(config.hidden_size, config)
+        if config.glorot:
+            self.apply(start_from_glorot)
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
@@ -157,6 +163,8 @@ class LSTMBaseline(nn.Module):
         self.lstm = bidirectional_lstm(self.words.dim, config)
         self.classify = perceptron(4 * config.hidden_size, config)
         self.scores = nn.Linear(config.hidden_size, config.num_classes)
+        if config.glorot:
+            self.apply(start_from_glorot)
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
@@ -217,7 +225,7 @@ SCRIPT = Script(
     name="lstm_attention",
     models={HybridModelConfig: HybridModel, AttentionModelConfig: AttentionModel, LSTMBaselineConfig: LSTMBaseline},
     recipe=Recipe(lr=2e-4, same_lengths=True, epochs=50, patience=50),
-    quick=Recipe(lr=1e-3, epochs=10),
+    quick=Recipe(optimizer="adamwr", lr=1e-3, batch_size=16, epochs=4, restart_epochs=4),
     tables=TABLES,
     data=Data(unit_vectors=True),
 )

@@ -243,6 +243,22 @@ def test_more_layers_and_the_projection_have_an_effect() -> None:
 
 
 @every_model
+def test_glorots_start_is_of_linear_layers_alone(name: str) -> None:
+    def start(glorot: bool) -> nn.Module:
+        torch.manual_seed(0)
+        return SCRIPT.models[CONFIGS[name]](CONFIGS[name](hidden_size=30, glorot=glorot), models.TINY)
+
+    glorot, plain = start(True), start(False)
+    for one, other in zip(glorot.modules(), plain.modules(), strict=True):
+        if isinstance(one, nn.Linear):
+            bound = (6 / sum(one.weight.shape)) ** 0.5
+            assert torch.all(one.bias == 0) and 0.9 * bound < one.weight.abs().max() <= bound
+            assert other.bias.abs().max() > 0 and other.weight.abs().max() <= one.weight.shape[1] ** -0.5
+        if isinstance(one, nn.LSTM):
+            assert max(p.abs().max() for p in one.parameters()) <= 30**-0.5 and one.bias_ih_l0.abs().max() > 0
+
+
+@every_model
 def test_two_classes(name: str) -> None:
     pair = full([1, 2])
     assert model_of(name, num_classes=2)(pair, pair).shape == (1, 2)
