@@ -90,7 +90,7 @@ class CAFEConfig:
 
 
 class PropagatedFeatures(NamedTuple):
-    """Figure 2: the names of the scalars that each word is given, and they, ``(b, n, len(names))``, 0 at padding."""
+    """Figure 2: what the scalars of each word are called, and the scalars, ``(b, n, len(names))``, 0 at padding."""
 
     names: tuple[str, ...]
     premise: Tensor
@@ -226,7 +226,7 @@ def layers(kind: Kind, *sizes: int, dropout: float) -> nn.Sequential:
 
 
 def start_from_xavier(model: nn.Module) -> None:
-    """Xavier's weights (section 4.2) and biases of 0, or 1 at forget gates; some parts keep their layers' own start."""
+    """Xavier's weights (section 4.2), biases of 0, or 1 at forget gates; machines and highway gates keep theirs."""
     for name, parameter in model.named_parameters():
         if parameter.ndim > 1 and not name.endswith("factors"):
             nn.init.xavier_uniform_(parameter)
