@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
-from transformers import BertConfig, BertModel, BertTokenizerFast
+from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizerFast
 
 import runs
 from gaussian_transformer import GaussianTransformer, GaussianTransformerConfig
@@ -155,11 +155,13 @@ def test_copies_agree(folder: Path, tmp_path: Path) -> None:
 
 
 def test_loading_the_encoder_draws_no_random_number(folder: Path, tmp_path: Path) -> None:
-    """Or else dropout would depend on which sentences were read before."""
-    vectors = ContextualVectors(folder, LEXICON, tmp_path / "cache.sqlite3")
+    """Or else dropout would depend on which sentences were read before; weights that a folder lacks are drawn."""
+    BertForMaskedLM(BertConfig(vocab_size=len(PIECES), **SIZES)).save_pretrained(tmp_path)
+    BertTokenizerFast.from_pretrained(folder).save_pretrained(tmp_path)
+    vectors = ContextualVectors(tmp_path, LEXICON, tmp_path / "cache.sqlite3")
     before = torch.get_rng_state()
     vectors(sentence([0, 1]))
-    assert torch.equal(torch.get_rng_state(), before)
+    assert loaded(vectors) and torch.equal(torch.get_rng_state(), before)
 
 
 # The file
