@@ -90,6 +90,7 @@ def test_a_table_has_ours_beside_the_papers(trained: Path) -> None:
     assert (two[""], two["paper's"], two["dev, paper"], two["test, paper"]) == ("intra-attention", "", "", "86.8")
     mean = sum(vanilla["ours"]["test"]) / 2
     assert one["test"].startswith(f"{mean:.1f} ± ") and one["parameters"] == f"{vanilla['parameters']:,}"
+    assert lines[-1] == "![Table 1: two models and both together](1.png)"
     assert "2 seeds" in text and "hidden_size=6" in text and "train.tsv" in text
     assert (trained / "1.png").read_bytes().startswith(b"\x89PNG")
 

@@ -25,6 +25,8 @@ def write_table(
     """
     write_json(folder / f"{name}.json", {"title": table.title, "columns": table.columns, **facts, "rows": results})
     text = markdown(table, results, facts)
+    if table.figure != "none":
+        text += f"\n![{table.title}]({name}.png)\n"
     write_atomically(folder / f"{name}.md", lambda temporary: temporary.write_text(text, encoding="utf-8"))
     plot_table(table, results, folder / f"{name}.png")
 
