@@ -21,6 +21,7 @@ from nli_common.script import NumClasses, Script
 from nli_common.words import WordVectors
 from nlilayers import DecomposableAlign
 from nlilayers.masking import masked_max, masked_mean
+from paper_tables.esim import TABLES
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ SCRIPT = Script(
     models={ESIMConfig: ESIM},
     recipe=Recipe(lr=4e-4, batch_size=32, epochs=20, clip_norm=10.0),
     quick=Recipe(optimizer="adamwr", lr=1e-3, epochs=2, restart_epochs=2, clip_norm=10.0),
+    tables=TABLES,
 )
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from nli_common.recipe import Recipe
 from nli_common.script import NumClasses, Script
 from nli_common.words import WordVectors
 from nlilayers.masking import masked_max, masked_mean
+from paper_tables.hypothesis_only import TABLES
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ SCRIPT = Script(
     models={HypothesisOnlyConfig: HypothesisOnly},
     recipe=Recipe(lr=1e-3),
     quick=Recipe(lr=1e-3, epochs=3),
+    tables=TABLES,
 )
 
 if __name__ == "__main__":

@@ -162,6 +162,7 @@ def test_tables_that_do_not_fit_are_refused() -> None:
         Table("T", ("a", "b"), (Row("x", {}, (1.0,)),))
     with pytest.raises(ValueError, match="T: expected 2 measures, got 1"):
         Table("T", ("a", "b"), (), measures=("test",))
+    assert Table("T", (), (Row("x"),), measures=("test", "train")).measures == ("test", "train")
     assert Table("T", ("a", "b", "c"), ()).measures == ("test", "also 1", "also 2")
 
 

@@ -34,9 +34,10 @@ class Table:
     """The paper's columns of figures: ``("MultiNLI dev, matched", "mismatched")``."""
     rows: tuple[Row, ...]
     measures: tuple[str, ...] = ()
-    """What of ours belongs to each column: ``"train"``, ``"dev"``, ``"test"``, ``"also 1"`` (the first of the files
-    that are tested too), one of these with a class, phenomenon or category behind it (``"dev neutral"``),
-    ``"minutes/epoch"``, ``"seconds/epoch"`` or ``"seconds to test"``. None given: test, also 1, also 2 …"""
+    """What of ours belongs to each column, or what is shown of ours where the paper has none: ``"train"``, ``"dev"``,
+    ``"test"``, ``"also 1"`` (the first of the files that are tested too), one of these with a class, phenomenon or
+    category behind it (``"dev neutral"``), ``"minutes/epoch"``, ``"seconds/epoch"`` or ``"seconds to test"``. None
+    given: test, also 1, also 2 …"""
     note: str = ""
     """What a reader must know of the rows: readings taken, rows that are left out and why."""
     figure: Literal["none", "points", "grid", "sweep"] = "none"
@@ -52,7 +53,7 @@ class Table:
         if not self.measures:
             measures = ("test", *(f"also {k}" for k in range(1, len(self.columns))))
             object.__setattr__(self, "measures", measures)
-        if len(self.measures) != max(1, len(self.columns)):
+        if self.columns and len(self.measures) != len(self.columns):
             raise ValueError(f"{self.title}: expected {len(self.columns)} measures, got {len(self.measures)}")
         for row in self.rows:
             if len(row.paper) not in (0, len(self.columns)):

@@ -1,0 +1,22 @@
+"""ESIM as the papers that compare themselves with it report it (Guo et al. 2019, Table 2; Chen et al. 2019)."""
+
+from nli_common.tables import Row, Table
+
+TABLES: dict[str, Table] = {
+    "snli": Table(
+        title="ESIM on SNLI, as Guo et al. 2019 report it",
+        columns=("test",),
+        rows=(
+            Row("600D ESIM", {}, (88.0,), "4.3m"),
+            Row("600D ESIM, ensemble", {}, (88.6,), "4.3m", ensemble=True),
+        ),
+        note="Their Table 2; of how many models its ensemble is they do not say.",
+    ),
+    "quora": Table(
+        title="ESIM on Quora question pairs, as Chen et al. 2019 report it",
+        columns=("test", "seconds/epoch"),
+        measures=("test", "seconds/epoch"),
+        rows=(Row("ESIM", {}, (87.65, 4038.0)),),
+        note="Their Table 2, on a GeForce GTX 1080.",
+    ),
+}
