@@ -31,7 +31,7 @@ class ESIMConfig:
     hidden_size: int = 300
     """Width of an LSTM's state in each direction, and of both feed-forward layers."""
     dropout: float = 0.5
-    """Before every LSTM and feed-forward layer."""
+    """Before every LSTM and before the layers of the classifier, and after the comparison."""
     num_classes: NumClasses = 3
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class ESIMConfig:
 class ESIM(nn.Module):
     """Encode, align, compare, compose, pool: Figure 1, left, from bottom to top.
 
-    The paper trains the word vectors too; here they are fixed, as in the papers that compare themselves with ESIM.
+    The paper trains the word vectors too; here they are fixed, as in the other models.
 
     Args:
         config: the sizes.

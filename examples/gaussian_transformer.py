@@ -240,7 +240,7 @@ SCRIPT = Script(
     name="gaussian_transformer",
     models={GaussianTransformerConfig: GaussianTransformer},
     recipe=Recipe(
-        optimizer="adamwr", lr=3e-4, min_lr=4e-5, normalized_decay=1 / 600, batch_size=64, epochs=30, patience=10
+        optimizer="adamwr", lr=3e-4, min_lr=4e-5, normalized_decay=1 / 600, batch_size=64, epochs=30, patience=20
     ),
     quick=Recipe(optimizer="adamwr", lr=3e-4, restart_epochs=7, epochs=7),
     tables=TABLES,

@@ -136,10 +136,10 @@ def test_other_files_are_tested_by_category(trained: Path, data: Data, tmp_path:
     settings = json.loads((trained / "1.json").read_text())["rows"][0]["settings"]
     run = Run(trained / f"{settings}-seed0")
     metrics = json.loads(run.metrics.read_text())
-    figures = table_runs._figures(SCRIPT, run, metrics, [other])
+    figures = table_runs._figures(SCRIPT, run, metrics, [other], None)
     right = 100.0 * (figures["also 1 neutral"] == 100)
     assert figures["also 1 #modal"] == figures["also 1 #coreference"] == right and figures["also 1"] == right
-    again = table_runs._figures(SCRIPT, run, metrics, [other])
+    again = table_runs._figures(SCRIPT, run, metrics, [other], None)
     assert again == figures and (run.folder / "evaluation-dev_1.0.json").exists()
     with pytest.raises(InputError, match="expected at most the 0 files of --also, got 1"):
         table_runs.open_others([], files[1], data.cache)
@@ -215,6 +215,8 @@ def test_every_row_of_every_paper_settles(name: str) -> None:
     for table in script.tables.values():
         assert len({row.name for row in table.rows}) == len(table.rows)
         for row in table.rows:
+            for column, measure in zip(table.columns, table.measures, strict=False):
+                assert all(measure.startswith(split) for split in ("train", "dev") if column.split()[0] == split)
             for measure, figure in zip(table.measures, row.paper, strict=False):
                 assert figure is None or "/epoch" in measure or "seconds" in measure or 1 < figure <= 100
             for data in (Data(), Data(train=Path("x"))):

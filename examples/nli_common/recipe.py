@@ -17,7 +17,7 @@ class Recipe:
 
     optimizer: Literal["adam", "adagrad", "adamwr"] = "adam"
     """Adagrad's accumulator starts at 0.1, as TensorFlow's does and torch's does not. Adamwr is Adam with restarts and
-    with a decay of its own for all weights (Loshchilov, Hutter 2019)."""
+    with a decay of its own for all weights but scalars (Loshchilov, Hutter 2019)."""
     lr: float | None = None
     """Learning rate; None takes the paper's for the chosen model."""
     batch_size: int = 32
@@ -50,7 +50,10 @@ class Recipe:
         lr = self._rate()
         trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if self.optimizer == "adamwr":
-            return AdamW(trainable, lr=lr)
+            scalars = [p for p in trainable if p.ndim == 0]
+            groups = [{"params": [p for p in trainable if p.ndim > 0], "decays": True}]
+            # A scalar is no weight: decay would draw a softplus's argument to 0, and its value away from it.
+            return AdamW(groups + [{"params": scalars, "decays": False}] * bool(scalars), lr=lr)
         matrices, others = [p for p in trainable if p.ndim >= 2], [p for p in trainable if p.ndim < 2]
         groups = [{"params": group, "weight_decay": l2} for group, l2 in ((matrices, self.l2), (others, 0.0)) if group]
         if self.optimizer == "adagrad":
@@ -73,7 +76,7 @@ class Recipe:
         rate = share * normalized_decay_rate(self.normalized_decay, batch_size, pairs, cycle)
         for group in optimizer.param_groups:
             # torch multiplies the decay by the learning rate, the paper does not.
-            group["lr"], group["weight_decay"] = now, rate / now if now > 0 else 0.0
+            group["lr"], group["weight_decay"] = now, rate / now if group["decays"] and now > 0 else 0.0
 
     def _rate(self) -> float:
         if self.lr is None:

@@ -16,7 +16,7 @@ from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_on
 from nli_common.files import stem
-from nli_common.inputs import Data
+from nli_common.inputs import Data, fingerprint
 from nli_common.metrics import Metrics
 from nli_common.recipe import Recipe
 from nli_common.runs import Run, held_metrics, read_json, write_json
@@ -158,13 +158,16 @@ def _fields(settings: Settings) -> set[str]:
 
 def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[Other], data: Data) -> dict[str, Any]:
     held = [read_json(run.metrics) for run in runs]
-    figures = [_figures(settings.script, run, metrics, others) for run, metrics in zip(runs, held, strict=True)]
+    vectors = settings.data.vectors
+    figures = [
+        _figures(settings.script, run, metrics, others, vectors) for run, metrics in zip(runs, held, strict=True)
+    ]
     if row.ensemble:
         corpora = [
             *([("test", data.corpora()["test"])] if "test" in held[0] else []),
             *((o.key, o.corpus) for o in others),
         ]
-        figures = [{key: 100 * _of_ensemble(settings.script, runs, corpus, key) for key, corpus in corpora}]
+        figures = [{key: 100 * _of_ensemble(settings.script, runs, corpus, key, vectors) for key, corpus in corpora}]
     return {
         "row": row.name,
         "options": dict(row.options),
@@ -178,10 +181,12 @@ def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[
     }
 
 
-def _figures(script: Script, run: Run, metrics: Mapping[str, Any], others: Sequence[Other]) -> dict[str, float]:
+def _figures(
+    script: Script, run: Run, metrics: Mapping[str, Any], others: Sequence[Other], vectors: Path | None
+) -> dict[str, float]:
     """Everything that a column of a table may ask for: accuracies in per cent, and times."""
     splits = {split: metrics[split] for split in ("train", "dev", "test") if split in metrics}
-    splits |= {other.key: _on_other(script, run, other) for other in others}
+    splits |= {other.key: _on_other(script, run, other, vectors) for other in others}
     figures = {}
     for split, measured in splits.items():
         figures[split] = 100 * measured["accuracy"]
@@ -194,20 +199,21 @@ def _figures(script: Script, run: Run, metrics: Mapping[str, Any], others: Seque
     return figures
 
 
-def _on_other(script: Script, run: Run, other: Other) -> Metrics:
+def _on_other(script: Script, run: Run, other: Other, vectors: Path | None) -> Metrics:
     """A run's metrics on another file, measured once."""
     path = run.folder / f"evaluation-{other.name}.json"
-    facts = {"digest": other.corpus.digest, "categories": sorted(other.categories)}
+    facts: dict[str, Any] = {"digest": other.corpus.digest, "categories": sorted(other.categories)}
+    facts["vectors"] = None if vectors is None else fingerprint(vectors)
     if path.exists():
         known = read_json(path)
         if all(known.get(key) == fact for key, fact in facts.items()):
             held: Metrics = held_metrics(path)[1]
             return held
-    right, metrics = evaluate_on(script, [run], other.corpus, other.name)
+    right, metrics = evaluate_on(script, [run], other.corpus, other.name, vectors)
     metrics["per_phenomenon"] |= accuracy_by_category(other.categories, right)
     write_json(path, {"test": metrics, **facts})
     return metrics
 
 
-def _of_ensemble(script: Script, runs: Sequence[Run], corpus: Corpus, source: str) -> float:
-    return evaluate_on(script, runs, corpus, source)[1]["accuracy"]
+def _of_ensemble(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, vectors: Path | None) -> float:
+    return evaluate_on(script, runs, corpus, source, vectors)[1]["accuracy"]

@@ -36,6 +36,10 @@ def train_run(
     Raises:
         InputError: if an option or a file is bad, or the folder belongs to another run.
     """
+    if recipe.lr is None and recipe.optimizer != script.recipe.optimizer:
+        raise InputError(
+            f"--lr is needed with --optimizer {recipe.optimizer}: the paper's is for {script.recipe.optimizer}"
+        )
     if recipe.lr is None:
         recipe = dataclasses.replace(recipe, lr=config.learning_rate)
     problems = recipe.problems()

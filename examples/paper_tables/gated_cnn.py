@@ -45,7 +45,8 @@ TABLES: dict[str, Table] = {
         note=(
             "The split is Wang et al.'s (BiMPM), as the paper's. Its questions end at 40 words; ours are read to the "
             "end. Without a forget gate the cell is what enters the layer, W_p h where widths differ; without an "
-            "output gate the candidate is a ReLU. Left out, since no script here has them: BiMPM 88.17, DIIN 89.06."
+            "output gate the candidate is a ReLU. Quora's .tsv has no part-of-speech tags: give a "
+            "file with pos1 and pos2 for them. Left out, since no script here has them: BiMPM 88.17, DIIN 89.06."
         ),
         figure="points",
     ),

@@ -33,6 +33,7 @@ TABLES = {
     "4": Table(
         title="Table 4: the size of the hidden layers",
         columns=("test", "train"),
+        measures=("test", "train"),
         rows=(
             Row("LSTM, 50 units", {"hidden_size": 50}, (78.20, 80.70), model=LSTM),
             Row("LSTM, 100 units", {"hidden_size": 100}, (84.14, 87.90), model=LSTM),
