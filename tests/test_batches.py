@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from accelerate.data_loader import BatchSamplerShard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,6 +100,18 @@ def test_batches_of_the_same_lengths_depend_on_seed_and_epoch(dataset: PairDatas
     assert order(0, 0) != order(0, 1) and order(0, 0) != order(1, 0)
     sizes = {tuple(dataset.premise.lengths[b] + 100 * dataset.hypothesis.lengths[b]) for b in order(0, 0)}
     assert all(len(set(lengths)) == 1 for lengths in sizes)
+
+
+@pytest.mark.parametrize("processes", [2, 3, 4])
+@pytest.mark.parametrize("same_lengths", [False, True])
+def test_several_processes_share_all_pairs_in_equal_numbers_of_batches(
+    dataset: PairDataset, processes: int, same_lengths: bool
+) -> None:
+    """Accelerate deals the batches out; the last round begins again with the first ones."""
+    sampler = loader(dataset, 8, 0, same_lengths=same_lengths).batch_sampler
+    shares = [list(BatchSamplerShard(sampler, processes, rank)) for rank in range(processes)]
+    assert len({len(share) for share in shares}) == 1
+    assert {i for share in shares for batch in share for i in batch} == set(range(len(dataset)))
 
 
 @pytest.mark.parametrize("same_lengths", [False, True])

@@ -15,7 +15,7 @@ from nli_common.inputs import Data
 from nli_common.recipe import Recipe
 from runs import SCRIPT, run_script, write_corpora
 
-FAST = ["--epochs", "1", "--hidden-size", "8", "--optimizer", "adam", "--batch-size", "32"]
+FAST = ["--epochs", "1", "--hidden-size", "8", "--optimizer", "adam", "--lr", "0.05", "--batch-size", "32"]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corp
     other = tmp_path / "other.tsv"
     other.write_text("gold_label\tsentence1\tsentence2\nneutral\ta zebra\ta quokka\n-\ta\tb\n")
     done = run_script("evaluate", "--run", run, "--test", other, "--cache", cache, "--vectors", run.parent / "v.npz")
-    assert done.returncode == 0 and "2 of 3 words hashed; 1 pairs without a label dropped" in done.stdout
+    assert done.returncode == 0 and "2 of 3 words are new and hashed; 1 pairs without a label dropped" in done.stdout
 
 
 def test_several_runs_are_evaluated_as_an_ensemble(run: Path, corpora: list[str], tmp_path: Path) -> None:
@@ -105,6 +105,8 @@ def one_line(done) -> str:
         (["--train", "none.tsv"], "--dev is needed beside --train"),
         (["--dev", "none.tsv"], "--train is needed beside --dev"),
         (["--train", "none.tsv", "--dev", "none.tsv"], "none.tsv: no such file"),
+        (["--train", "x", "--optimizer", "adam"], "--lr is needed with --optimizer adam: the paper's is for adagrad"),
+        (["--pairs", "10"], "--pairs must be at least 100, got 10"),
         (["--lr", "-1"], "--lr must be positive and finite, got -1.0"),
         (["--vectors", "none.txt"], "none.txt: no such file"),
         (["--vector-size", "0"], "--vector-size must be at least 1, got 0"),
@@ -133,9 +135,23 @@ def test_bad_files_end_with_one_line_that_names_file_and_line(corpora: list[str]
     assert not (tmp_path / "run" / "metrics.json").exists()
 
 
+def test_a_model_that_aligns_nothing_draws_no_alignment(tmp_path: Path, corpora: list[str]) -> None:
+    script = SCRIPT.with_name("hypothesis_only.py")
+    fast = ["--epochs", "1", "--hidden-size", "8"]
+    done = run_script("train", *corpora, *fast, "--output", tmp_path / "run", script=script)
+    assert done.returncode == 0, done.stderr
+    options = ("--premise", "a dog", "--hypothesis", "a cat", "--figure", tmp_path / "x.png")
+    done = run_script("predict", "--run", tmp_path / "run", *options, script=script)
+    assert "--figure: HypothesisOnly aligns no words" in done.stderr and done.returncode == 2
+    assert "was written by hypothesis_only, this is decomposable_attention" in one_line(
+        run_script("predict", "--run", tmp_path / "run", *options[:4])
+    )
+
+
 def test_folders_that_hold_no_run(run: Path, tmp_path: Path) -> None:
     options = ("--premise", "a dog", "--hypothesis", "a cat")
     assert "is this the folder of a run?" in one_line(run_script("predict", "--run", tmp_path, *options))
+    assert "--run: expected at least one folder" in one_line(run_script("evaluate", "--test", "x.tsv", "--run"))
     assert "--hypothesis: expected a sentence" in one_line(
         run_script("predict", "--run", run, "--premise", "a dog", "--hypothesis", " ")
     )

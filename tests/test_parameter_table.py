@@ -1,5 +1,6 @@
 """The table of parameter counts in examples/README.md is what the models have, and the deviations are theirs."""
 
+import dataclasses
 import importlib
 import string
 from pathlib import Path
@@ -8,8 +9,8 @@ import pytest
 import torch
 
 from nli_common.lexicon import Lexicon
+from nli_common.options import converted, parse_options
 from nli_common.script import Script
-from nli_common.table_runs import parse_options
 
 README = Path(__file__).parent.parent / "examples" / "README.md"
 UNITS = {"K": 1e3, "M": 1e6}
@@ -30,10 +31,11 @@ def rows() -> list[list[str]]:
 def count(name: str, options: str) -> int:
     """Trainable parameters of a script's model with 300-d vectors and a table of 100 characters."""
     script: Script = importlib.import_module(name.removesuffix(".py")).SCRIPT
-    model, *changes = options.split() if options and "=" not in options.split()[0] else ["", *options.split()]
+    model, *words = options.split() if options and "=" not in options.split()[0] else ["", *options.split()]
     kind = {script.short_name(kind): kind for kind in script.models}[model] if model else next(iter(script.models))
     lexicon = Lexicon(LETTERS, torch.zeros(len(LETTERS), 300))
-    built = script.models[kind](kind(**parse_options(changes)), lexicon)
+    config = dataclasses.replace(kind(), **converted(kind(), parse_options(words)))
+    built = script.models[kind](config, lexicon)
     return sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad)
 
 

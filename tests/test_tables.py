@@ -14,11 +14,12 @@ from nli_common.data import open_corpus
 from nli_common.errors import InputError
 from nli_common.evaluating import Ensemble
 from nli_common.inputs import Data
+from nli_common.options import converted, parse_options
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
 from nli_common.script import Script
 from nli_common.table_reports import markdown
-from nli_common.table_runs import parse_options, run_table, settle
+from nli_common.table_runs import run_table, settle
 from nli_common.tables import Row, Table
 from runs import write_corpora
 
@@ -44,6 +45,7 @@ PLAIN = Table(
     shown=1,
 )
 SWEEP = dataclasses.replace(GRID, figure="sweep", axes=("hidden_size",))
+UNIT = dataclasses.replace(SCRIPT, data=Data(unit_vectors=True))
 TABLED = dataclasses.replace(SCRIPT, tables={"1": PLAIN, "grid": GRID, "sweep": SWEEP})
 
 
@@ -91,6 +93,7 @@ def test_a_table_has_ours_beside_the_papers(trained: Path) -> None:
     mean = sum(vanilla["ours"]["test"]) / 2
     assert one["test"].startswith(f"{mean:.1f} ± ") and one["parameters"] == f"{vanilla['parameters']:,}"
     assert lines[-1] == "![Table 1: two models and both together](1.png)"
+    assert "trained on train.tsv, dev dev.tsv, test test.tsv, also 1: dev.tsv" in text
     assert "2 seeds" in text and "hidden_size=6" in text and "train.tsv" in text
     assert (trained / "1.png").read_bytes().startswith(b"\x89PNG")
 
@@ -113,6 +116,14 @@ def test_an_ensemble_averages_probabilities(trained: Path, data: Data) -> None:
     logits = Ensemble([Fixed([9.0, 0.0, 0.0]), Fixed([0.0, 1.0, 0.0]), Fixed([0.0, 1.0, 0.0])])(None, None)
     expected = sum(torch.tensor(x).softmax(0) for x in ([9.0, 0, 0], [0, 1.0, 0], [0, 1.0, 0])) / 3
     torch.testing.assert_close(logits[0].exp(), expected)
+
+
+def test_files_of_another_task_are_refused_before_any_training(data: Data, tmp_path: Path) -> None:
+    other = tmp_path / "quora.tsv"
+    other.write_text("gold_label\tsentence1\tsentence2\nduplicate\ta\tb\n")
+    with pytest.raises(InputError, match=r"quora\.tsv: has the label 'duplicate', the model's are entailment"):
+        run_table(TABLED, "1", data, [other], [], 1, SMALL, tmp_path / "tables")
+    assert not (tmp_path / "tables").exists()
 
 
 def test_a_table_goes_on_where_it_was_interrupted(trained: Path, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +151,11 @@ def test_other_files_are_tested_by_category(trained: Path, data: Data, tmp_path:
     right = 100.0 * (figures["also 1 neutral"] == 100)
     assert figures["also 1 #modal"] == figures["also 1 #coreference"] == right and figures["also 1"] == right
     again = table_runs._figures(SCRIPT, run, metrics, [other], None)
-    assert again == figures and (run.folder / "evaluation-dev_1.0.json").exists()
+    assert again == figures and len(list(run.folder.glob("evaluation-dev_1.0-*.json"))) == 1
+    corrected = other._replace(categories={"modal": [0], "coreference": [1]})
+    table_runs._figures(SCRIPT, run, metrics, [corrected], None)
+    (held,) = run.folder.glob("evaluation-dev_1.0-*.json")
+    assert json.loads(held.read_text())["categories"] == corrected.categories
     with pytest.raises(InputError, match="expected at most the 0 files of --also, got 1"):
         table_runs.open_others([], files[1], data.cache)
 
@@ -175,34 +190,48 @@ def test_grids_and_sweeps_are_drawn(name: str, data: Data, tmp_path: Path) -> No
 
 def test_rows_settle_over_changes_over_the_scripts_own() -> None:
     row = Row("r", {"hidden_size": 7, "lr": 0.5, "unit_vectors": True})
-    settings = settle(SCRIPT, row, {"hidden_size": 9, "epochs": 2, "dropout": 0.0}, Data(pairs=500))
+    changes = {"hidden_size": "9", "epochs": "2", "dropout": "0"}
+    settings = settle(SCRIPT, row, changes, Data(pairs=500))
     assert settings.config == DecomposableAttentionConfig(hidden_size=7, dropout=0.0)
     assert settings.recipe == dataclasses.replace(SCRIPT.quick, lr=0.5, epochs=2)
     assert settings.data == Data(pairs=500, unit_vectors=True)
     own = settle(SCRIPT, Row("r"), {}, Data(train=Path("x")))
     assert own.recipe == SCRIPT.recipe and own.name == "decomposable-attention"
     names = {settle(SCRIPT, Row("r", {"dropout": d}), {}, Data()).name for d in (0.1, 0.2, 0.3)}
-    assert len(names) == 3
+    names |= {settle(SCRIPT, Row("r"), {}, data).name for data in (Data(pairs=500), Data(vector_size=50))}
+    assert len(names) == 5
+    assert settle(SCRIPT, Row("r"), {}, Data(unit_vectors=True)).data.unit_vectors
+    assert settle(UNIT, Row("r"), {}, Data(unit_vectors=False)).data.unit_vectors is False
+    assert settle(SCRIPT, Row("r", script="lstm_attention"), {}, Data()).data.unit_vectors
     with pytest.raises(InputError, match="row 'r': decomposable_attention has no option nothing"):
         settle(SCRIPT, Row("r", {"nothing": 1}), {}, Data())
     with pytest.raises(InputError, match="row 'r': hidden_size must be at least 1"):
         settle(SCRIPT, Row("r", {"hidden_size": 0}), {}, Data())
+    with pytest.raises(InputError, match="row 'r': --epochs must be at least 1, got 0"):
+        settle(SCRIPT, Row("r"), {"epochs": "0"}, Data())
 
 
 def test_options_for_all_rows() -> None:
-    words = ["epochs=3", "lr=1e-3", "glorot=False", "optimizer=adam", "clip_norm=None"]
-    assert parse_options(words) == {
-        "epochs": 3,
-        "lr": 1e-3,
-        "glorot": False,
-        "optimizer": "adam",
-        "clip_norm": None,
-    }
+    words = ["epochs=3", "lr=1e-3", "glorot=False", "optimizer=adam", "clip_norm=None", "vectors=a/b.txt"]
+    options = parse_options(words)
+    assert converted(DecomposableAttentionConfig(), options) == {"glorot": False}
+    assert converted(Data(), options) == {"vectors": Path("a/b.txt")}
+    assert converted(Recipe(), options) == {"epochs": 3, "lr": 1e-3, "optimizer": "adam", "clip_norm": None}
+    for part, wrong in (
+        (Recipe(), "epochs=2.5"),
+        (Recipe(), "optimizer=sgd"),
+        (DecomposableAttentionConfig(), "glorot=x"),
+    ):
+        option, value = wrong.split("=")
+        with pytest.raises(InputError, match=f"--options {option}: expected .*, got '{value}'"):
+            converted(part, parse_options([wrong]))
     for wrong in ("epochs", "=3", "a b=3"):
         with pytest.raises(InputError, match="expected NAME=VALUE"):
             parse_options([wrong])
     with pytest.raises(InputError, match="--options nothing: no row has this option"):
         run_table(TABLED, "1", Data(), [], [], 1, ["nothing=1"], Path("unused"))
+    with pytest.raises(InputError, match="--options max_distance: every row of this table has its own"):
+        run_table(TABLED, "grid", Data(), [], [], 1, ["max_distance=1"], Path("unused"))
     with pytest.raises(InputError, match="--seeds must be at least 1, got 0"):
         run_table(TABLED, "1", Data(), [], [], 0, [], Path("unused"))
 

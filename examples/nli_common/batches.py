@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler, Subset
 
 from nli_common.data import Batch, Corpus, Ints, Ragged, Sentence
 from nli_common.lexicon import Lexicon
@@ -63,11 +63,13 @@ class LengthBuckets(Sampler[list[int]]):
     def __init__(self, lengths: Ints, batch_size: int, seed: int | None) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-        self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, 0
+        self.lengths, self.seed, self.epoch = lengths, seed, 0
+        self.largest = batch_size
+        self.batch_size: int | None = batch_size
         self.drop_last = False
 
     def __len__(self) -> int:
-        return -(-len(self.lengths) // self.batch_size)
+        return -(-len(self.lengths) // self.largest)
 
     def start_epoch(self, epoch: int) -> None:
         """Choose the order of this epoch.
@@ -82,7 +84,7 @@ class LengthBuckets(Sampler[list[int]]):
             return
         generator = np.random.default_rng([self.seed, self.epoch])
         order = generator.permutation(len(self.lengths))
-        pool = self.batch_size * BATCHES_PER_POOL
+        pool = self.largest * BATCHES_PER_POOL
         batches: list[list[int]] = []
         for start in range(0, len(order), pool):
             part = order[start : start + pool]
@@ -91,7 +93,7 @@ class LengthBuckets(Sampler[list[int]]):
             yield batches[i]
 
     def _cut(self, order: Ints) -> list[list[int]]:
-        return [order[i : i + self.batch_size].tolist() for i in range(0, len(order), self.batch_size)]
+        return [order[i : i + self.largest].tolist() for i in range(0, len(order), self.largest)]
 
 
 class SameLengths(LengthBuckets):
@@ -105,6 +107,8 @@ class SameLengths(LengthBuckets):
 
     def __init__(self, lengths: Ints, batch_size: int, seed: int | None) -> None:
         super().__init__(lengths, batch_size, seed)
+        # Accelerate would take a batch that is not full for the last one.
+        self.batch_size = None
         _, counts = np.unique(lengths, axis=0, return_counts=True)
         self.batches = int((-(-counts // batch_size)).sum())
 
@@ -130,7 +134,8 @@ def loader(
         sampler: LengthBuckets = SameLengths(np.stack([premise, hypothesis], axis=1), batch_size, seed)
     else:
         sampler = LengthBuckets(premise, batch_size, seed)
-    return DataLoader(dataset, batch_sampler=sampler, collate_fn=_as_it_is)
+    pairs = dataset if limit is None else Subset(dataset, range(min(limit, len(dataset))))
+    return DataLoader(pairs, batch_sampler=sampler, collate_fn=_as_it_is)
 
 
 def _as_it_is(batch: Any) -> Any:

@@ -83,7 +83,7 @@ def main(script: Script) -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        print("interrupted; what was training goes on from its last checkpoint", file=sys.stderr)
         sys.exit(130)
 
 
@@ -110,7 +110,7 @@ def _table_command(script: Script) -> Any:
             also: More test files, the table's next columns.
             categories: MultiNLI's annotations of the first, second … of these files.
             seeds: Runs of each row, from seed 0.
-            options: NAME=VALUE for every row that has this option of train: epochs=3 hidden_size=64.
+            options: NAME=VALUE for every row that has this option of train and no value of its own: epochs=3 lr=1e-3.
             output: Folder of the tables and their runs.
         """
         run_table(script, name, data, also, categories, seeds, options, output)

@@ -22,7 +22,7 @@ from nli_common.errors import InputError
 from nli_common.files import stem, write_atomically
 
 Ints = npt.NDArray[np.integer]
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Sentence(NamedTuple):
@@ -146,7 +146,7 @@ class _Builder:
         label = self.label.array()
         strings = [list(self.words), list(self.tags), seen, list(self.phenomena)]
         digest = hashlib.sha256(json.dumps(strings).encode())
-        for array in (*premise, *hypothesis, label):
+        for array in (*premise, *hypothesis, label, self.phenomenon.array()):
             digest.update(b"" if array is None else array.tobytes())
         return Corpus(
             words=list(self.words),

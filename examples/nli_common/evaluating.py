@@ -19,7 +19,7 @@ from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, metrics_of, predictions
 from nli_common.reports import plot_pair, print_metrics
 from nli_common.runs import Run, write_json
-from nli_common.script import Script
+from nli_common.script import Aligns, Script
 from nli_common.tokens import split_text
 from nli_common.train_runs import restore
 from nli_common.training import EVALUATION_BATCH
@@ -52,13 +52,19 @@ def evaluate_runs(
     Raises:
         InputError: if a folder or a file is bad, or the runs do not belong together.
     """
+    if not runs:
+        raise InputError("--run: expected at least one folder")
     corpus = open_corpus(test, cache)
     annotated = None if categories is None else read_categories(categories, test)
-    hashed = len(set(corpus.words) - set(_lexicon(runs, corpus, vectors, extended=False).index))
+    known = _lexicon(runs[:1], corpus, vectors, extended=False).index
+    hashed = sum(word not in known and word.lower() not in known for word in corpus.words)
     predicted, metrics = evaluate_on(script, runs, corpus, str(test), vectors)
     main = Accelerator().is_main_process
     console = Console(quiet=not main, highlight=False)
-    console.print(f"{hashed:,} of {len(corpus.words):,} words hashed; {corpus.dropped:,} pairs without a label dropped")
+    console.print(
+        f"{hashed:,} of {len(corpus.words):,} words are new and hashed; "
+        f"{corpus.dropped:,} pairs without a label dropped"
+    )
     if annotated is not None:
         metrics["per_phenomenon"] |= accuracy_by_category(annotated, predicted)
     print_metrics(console, metrics)
@@ -117,6 +123,8 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
     for share, label in sorted(zip(shares, labels, strict=True), reverse=True):
         print(f"{label:14} {share:.4f}")
     if figure is not None:
+        if not isinstance(model, Aligns):
+            raise InputError(f"--figure: {type(model).__name__} aligns no words")
         plot_pair(model, corpus, lexicon, figure)
 
 

@@ -114,7 +114,8 @@ class Lexicon:
         Raises:
             InputError: if the file cannot be read, or its vectors have another width.
         """
-        known = _vectors_of([word for word in words if word not in self.index], path)
+        missing = [word for word in words if word not in self.index]
+        known = _vectors_of(missing, path) if missing else {}
         if not known:
             return self
         vectors = torch.stack(list(known.values()))

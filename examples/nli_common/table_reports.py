@@ -34,7 +34,7 @@ def write_table(
 def markdown(table: Table, results: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> str:
     """The table, ours beside the paper's in each column; a row that is not trained yet has the paper's alone.
 
-    A table with more columns than rows is turned, so that it can be read.
+    A table with more than two columns for each row is turned, so that it can be read.
     """
     lines = _cells(table, results)
     if len(table.columns) > 2 * len(table.rows):
@@ -44,7 +44,7 @@ def markdown(table: Table, results: Sequence[Mapping[str, Any]], facts: Mapping[
     seeds = facts["seeds"]
     counted = f"{seeds} seeds (mean ± standard deviation)" if seeds > 1 else "1 seed"
     options = "".join(f", {option}={value}" for option, value in facts["options"].items())
-    text += ["", f"Ours: accuracy in per cent on the {facts['data']}; {counted}{options}."]
+    text += ["", f"Ours: accuracies in per cent; {facts['data']}; {counted}{options}."]
     return "\n".join([*text, *(["", table.note] if table.note else []), ""])
 
 

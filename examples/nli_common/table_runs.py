@@ -1,6 +1,5 @@
 """A paper's table trained again: every row over several seeds, each in a folder of its own, ours beside the paper's."""
 
-import ast
 import dataclasses
 import importlib
 import statistics
@@ -9,15 +8,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from accelerate import PartialState
 from rich.console import Console
 
 from nli_common.categories import accuracy_by_category, read_categories
+from nli_common.corpora import scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_on
 from nli_common.files import stem
-from nli_common.inputs import Data, fingerprint
+from nli_common.inputs import Data, fingerprint, require_labels
 from nli_common.metrics import Metrics
+from nli_common.options import converted, parse_options
 from nli_common.recipe import Recipe
 from nli_common.runs import Run, held_metrics, read_json, write_json
 from nli_common.script import Script
@@ -67,18 +69,26 @@ def run_table(
     for option in changes:
         if not any(option in _fields(settings) for settings in rows):
             raise InputError(f"--options {option}: no row has this option")
+        if all(option in row.options for row in table.rows):
+            raise InputError(f"--options {option}: every row of this table has its own")
     others = open_others(also, categories, data.cache)
-    console = Console(highlight=False)
+    if others:
+        labels = scheme_of(rows[0].data.corpora()["train"].labels, "the training corpus")
+        for other, path in zip(others, also, strict=True):
+            require_labels(other.corpus, labels, path)
+    main = PartialState().is_main_process
+    console = Console(quiet=not main, highlight=False)
     done: list[dict[str, Any]] = []
     for place, (row, settings) in enumerate(zip(table.rows, rows, strict=True), start=1):
         runs = [Run(output / f"{settings.name}-seed{seed}") for seed in range(seeds)]
         for seed, run in enumerate(runs):
             console.rule(f"{name}, row {place} of {len(rows)}: {row.name}, seed {seed}")
             train_run(settings.script, settings.config, settings.recipe, settings.data, seed, run)
-        done.append(_result(row, settings, runs, others, data))
-        facts = {"script": script.name, "data": _named(data), "options": changes, "seeds": seeds}
+        done.append(_result(row, settings, runs, others))
+        facts = {"script": script.name, "data": _named(rows[0].data, also), "options": changes, "seeds": seeds}
         facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
-        write_table(table, name, done, facts, output)
+        if main:
+            write_table(table, name, done, facts, output)
     console.print((output / f"{name}.md").read_text(encoding="utf-8"), markup=False, soft_wrap=True)
 
 
@@ -98,7 +108,7 @@ def open_others(also: Sequence[Path], categories: Sequence[Path], cache: Path) -
     ]
 
 
-def settle(script: Script, row: Row, changes: Mapping[str, Any], data: Data) -> Settings:
+def settle(script: Script, row: Row, changes: Mapping[str, str], data: Data) -> Settings:
     """A row's configuration, recipe and data: the script's own, then the changes to all rows, then the row's.
 
     Raises:
@@ -107,56 +117,50 @@ def settle(script: Script, row: Row, changes: Mapping[str, Any], data: Data) -> 
     owner: Script = importlib.import_module(row.script).SCRIPT if row.script else script
     kind = owner.config_named(row.model) if row.model else next(iter(owner.models))
     recipe = owner.recipe if data.train is not None else owner.quick
-    parts = {"config": kind(), "recipe": recipe, "data": dataclasses.replace(data, **_own_data(owner))}
+    if data.unit_vectors == script.data.unit_vectors:
+        data = dataclasses.replace(data, unit_vectors=owner.data.unit_vectors)
+    parts = {"config": kind(), "recipe": recipe, "data": data}
     unknown = set(row.options) - {field.name for part in parts.values() for field in dataclasses.fields(part)}
     if unknown:
         raise InputError(f"row {row.name!r}: {owner.name} has no option {', '.join(sorted(unknown))}")
     named: dict[str, Any] = {}
+    if data.train is None:
+        named = {option: getattr(data, option) for option in ("pairs", "vector_size") if _differs(data, option)}
     for key, part in parts.items():
         fields = {field.name for field in dataclasses.fields(part)}
-        taken = {option: value for option, value in {**changes, **row.options}.items() if option in fields}
+        own = {option: value for option, value in row.options.items() if option in fields}
+        taken = converted(part, changes) | own
         named |= {option: value for option, value in taken.items() if value != getattr(part, option)}
         try:
             parts[key] = dataclasses.replace(part, **taken)
         except (TypeError, ValueError) as error:
             raise InputError(f"row {row.name!r}: {error}") from None
+    problems = parts["recipe"].problems()
+    if problems:
+        raise InputError(f"row {row.name!r}: {'; '.join(problems)}")
     words = [owner.short_name(kind), *(f"{option}={named[option]}" for option in sorted(named))]
     return Settings(owner, parts["config"], parts["recipe"], parts["data"], "-".join(words).replace("/", "_"))
 
 
-def parse_options(options: Sequence[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` words as a dictionary; a value that is no number, ``True``, ``False`` or ``None`` is a string.
-
-    Raises:
-        InputError: if a word has another form.
-    """
-    changes = {}
-    for word in options:
-        option, equals, value = word.partition("=")
-        if not (equals and option.isidentifier()):
-            raise InputError(f"--options: expected NAME=VALUE, got {word!r}")
-        try:
-            changes[option] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            changes[option] = value
-    return changes
+def _differs(data: Data, option: str) -> bool:
+    return bool(getattr(data, option) != getattr(Data(), option))
 
 
-def _own_data(owner: Script) -> dict[str, Any]:
-    """What a script does to its word vectors, whatever files it is given."""
-    return {"unit_vectors": owner.data.unit_vectors}
-
-
-def _named(data: Data) -> str:
-    """What the rows were trained on, in words."""
-    return f"generated corpus, {data.pairs:,} training pairs" if data.train is None else data.train.name
+def _named(data: Data, also: Sequence[Path]) -> str:
+    """What the rows were trained and tested on, in words."""
+    if data.train is None:
+        text = f"trained and tested on the generated corpus, {data.pairs:,} training pairs"
+    else:
+        files = {"trained on": data.train, "dev": data.dev, "test": data.test, "vectors": data.vectors}
+        text = ", ".join(f"{name} {path.name}" for name, path in files.items() if path is not None)
+    return text + "".join(f", also {k}: {path.name}" for k, path in enumerate(also, start=1))
 
 
 def _fields(settings: Settings) -> set[str]:
     return {field.name for part in settings[1:4] for field in dataclasses.fields(part)}
 
 
-def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[Other], data: Data) -> dict[str, Any]:
+def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[Other]) -> dict[str, Any]:
     held = [read_json(run.metrics) for run in runs]
     vectors = settings.data.vectors
     figures = [
@@ -164,7 +168,7 @@ def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[
     ]
     if row.ensemble:
         corpora = [
-            *([("test", data.corpora()["test"])] if "test" in held[0] else []),
+            *([("test", settings.data.corpora()["test"])] if "test" in held[0] else []),
             *((o.key, o.corpus) for o in others),
         ]
         figures = [{key: 100 * _of_ensemble(settings.script, runs, corpus, key, vectors) for key, corpus in corpora}]
@@ -201,8 +205,8 @@ def _figures(
 
 def _on_other(script: Script, run: Run, other: Other, vectors: Path | None) -> Metrics:
     """A run's metrics on another file, measured once."""
-    path = run.folder / f"evaluation-{other.name}.json"
-    facts: dict[str, Any] = {"digest": other.corpus.digest, "categories": sorted(other.categories)}
+    path = run.folder / f"evaluation-{other.name}-{other.corpus.digest[:8]}.json"
+    facts: dict[str, Any] = {"digest": other.corpus.digest, "categories": other.categories}
     facts["vectors"] = None if vectors is None else fingerprint(vectors)
     if path.exists():
         known = read_json(path)
@@ -211,7 +215,8 @@ def _on_other(script: Script, run: Run, other: Other, vectors: Path | None) -> M
             return held
     right, metrics = evaluate_on(script, [run], other.corpus, other.name, vectors)
     metrics["per_phenomenon"] |= accuracy_by_category(other.categories, right)
-    write_json(path, {"test": metrics, **facts})
+    if PartialState().is_main_process:
+        write_json(path, {"test": metrics, **facts})
     return metrics
 
 

@@ -25,7 +25,7 @@ from nli_common.script import Script
 from nli_common.training import EVALUATION_BATCH, fit
 
 TRAIN_SAMPLE = 10_000
-"""Training pairs, at most, that the accuracy on training pairs is measured on."""
+"""The accuracy on training pairs is measured on so many of them, the first of the file."""
 
 
 def train_run(
@@ -41,7 +41,7 @@ def train_run(
             f"--lr is needed with --optimizer {recipe.optimizer}: the paper's is for {script.recipe.optimizer}"
         )
     if recipe.lr is None:
-        recipe = dataclasses.replace(recipe, lr=config.learning_rate)
+        recipe = dataclasses.replace(recipe, lr=getattr(config, "learning_rate", script.recipe.lr))
     problems = recipe.problems()
     if not 0 <= seed < 2**31:
         problems.append(f"--seed must be between 0 and {2**31 - 1}, got {seed}")
@@ -111,14 +111,14 @@ def train_run(
             results[name] = evaluate(prepared, batches, accelerator, labels, phenomena)
             if name == shown:
                 figures["inference_pairs_per_second"] = results[name]["pairs"] / (time.perf_counter() - started)
-    if lock is None:
-        return
-    title = f"{shown}, accuracy {100 * results[shown]['accuracy']:.1f} %"
-    plot_confusion(results[shown]["confusion"], labels, title, run.folder / "confusion.png")
-    plot_first_pair(best, corpora[shown], lexicon, run.folder)
-    write_json(run.metrics, {**results, **figures, "best_epoch": at.best_epoch + 1, "history": at.history})
-    run.checkpoint.unlink(missing_ok=True)
-    lock.release()
+    if lock is not None:
+        title = f"{shown}, accuracy {100 * results[shown]['accuracy']:.1f} %"
+        plot_confusion(results[shown]["confusion"], labels, title, run.folder / "confusion.png")
+        plot_first_pair(best, corpora[shown], lexicon, run.folder)
+        write_json(run.metrics, {**results, **figures, "best_epoch": at.best_epoch + 1, "history": at.history})
+        run.checkpoint.unlink(missing_ok=True)
+        lock.release()
+    accelerator.wait_for_everyone()
     console.print(f"best epoch {at.best_epoch + 1} of {at.epoch}, {at.seconds:.0f} s of training, in {run.folder}")
     print_metrics(console, results[shown])
 

@@ -1,0 +1,48 @@
+"""Options of a dataclass as words: ``epochs=3``."""
+
+import contextlib
+import dataclasses
+import io
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tyro
+
+from nli_common.errors import InputError
+
+
+def parse_options(words: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` words as a dictionary.
+
+    Raises:
+        InputError: if a word has another form.
+    """
+    options = {}
+    for word in words:
+        option, equals, value = word.partition("=")
+        if not (equals and option.isidentifier()):
+            raise InputError(f"--options: expected NAME=VALUE, got {word!r}")
+        options[option] = value
+    return options
+
+
+def converted(part: Any, options: Mapping[str, str]) -> dict[str, Any]:
+    """Those options that are fields of a dataclass, each read as the command line would read it.
+
+    Raises:
+        InputError: if a value is none of its field's type.
+    """
+    hints = typing.get_type_hints(type(part))
+    names = [field.name for field in dataclasses.fields(part)]
+    return {name: _read(name, options[name], hints[name]) for name in names if name in options}
+
+
+def _read(name: str, value: str, hint: Any) -> Any:
+    silent = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(silent), contextlib.redirect_stdout(silent):
+            return tyro.cli(hint, args=[value])
+    except SystemExit:
+        expected = str(getattr(hint, "__name__", hint)).replace("typing.", "")
+        raise InputError(f"--options {name}: expected {expected}, got {value!r}") from None
