@@ -16,8 +16,8 @@ Results = Sequence[Mapping[str, Any]]
 OURS, PAPERS = "tab:blue", "tab:orange"
 
 
-def plot_table(table: Table, results: Results, path: Path) -> None:
-    """Draw the rows that are trained, in the way that the table names."""
+def plot_table(table: Table, results: Results, corpus: str, path: Path) -> None:
+    """Draw the rows that are trained on a corpus, in the way that the table names."""
     draw = {"points": _points, "grid": _grid, "sweep": _sweep}.get(table.figure)
     if draw is None or not results:
         return
@@ -25,16 +25,16 @@ def plot_table(table: Table, results: Results, path: Path) -> None:
         figsize=(7, 2.2 + 0.34 * len(table.rows)) if table.figure == "points" else (6, 4.2), layout="constrained"
     )
     axes = figure.subplots()
-    draw(axes, table, results)
+    draw(axes, table, results, corpus)
     figure.suptitle(table.title, fontsize="medium")
     save_figure(figure, path)
 
 
-def _points(axes: Axes, table: Table, results: Results) -> None:
+def _points(axes: Axes, table: Table, results: Results, corpus: str) -> None:
     rows = table.rows[: len(results)]
     places = range(len(rows))
     means, spreads = zip(*(_ours(result, table) for result in results), strict=True)
-    axes.errorbar(means, places, xerr=spreads, fmt="o", capsize=3, color=OURS, label="ours")
+    axes.errorbar(means, places, xerr=spreads, fmt="o", capsize=3, color=OURS, label=f"ours: {corpus}")
     printed = {place: v for place, row in enumerate(rows) if (v := table.printed(row, table.shown)) is not None}
     if printed:
         title = f"paper: {table.columns[table.shown]}"
@@ -46,7 +46,7 @@ def _points(axes: Axes, table: Table, results: Results) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, frameon=False, fontsize="small")
 
 
-def _grid(axes: Axes, table: Table, results: Results) -> None:
+def _grid(axes: Axes, table: Table, results: Results, corpus: str) -> None:
     across, down = table.axes
     rows = table.rows[: len(results)]
     columns, lines = (sorted({row.options[option] for row in table.rows}) for option in (across, down))
@@ -63,10 +63,10 @@ def _grid(axes: Axes, table: Table, results: Results) -> None:
     axes.set_yticks(range(len(lines)), lines)
     axes.set_xlabel(across.replace("_", " "))
     axes.set_ylabel(down.replace("_", " "))
-    axes.figure.colorbar(image, ax=axes, label="accuracy in per cent")
+    axes.figure.colorbar(image, ax=axes, label=f"accuracy in per cent, {corpus}")
 
 
-def _sweep(axes: Axes, table: Table, results: Results) -> None:
+def _sweep(axes: Axes, table: Table, results: Results, corpus: str) -> None:
     (across,) = table.axes
     for k, series in enumerate(dict.fromkeys(_series(row) for row in table.rows)):
         points = [(row, r) for row, r in zip(table.rows, results, strict=False) if _series(row) == series]
@@ -75,7 +75,7 @@ def _sweep(axes: Axes, table: Table, results: Results) -> None:
         at = [row.options[across] for row, _ in points]
         means, spreads = zip(*(_ours(result, table) for _, result in points), strict=True)
         colour = f"C{k}"
-        axes.errorbar(at, means, yerr=spreads, color=colour, marker="o", capsize=3, label=f"{series}, ours")
+        axes.errorbar(at, means, yerr=spreads, color=colour, marker="o", capsize=3, label=f"{series}, {corpus}")
         printed = [
             (row.options[across], figure)
             for row, _ in points

@@ -28,7 +28,7 @@ def write_table(
     if table.figure != "none":
         text += f"\n![{table.title}]({name}.png)\n"
     write_atomically(folder / f"{name}.md", lambda temporary: temporary.write_text(text, encoding="utf-8"))
-    plot_table(table, results, folder / f"{name}.png")
+    plot_table(table, results, facts["corpus"], folder / f"{name}.png")
 
 
 def markdown(table: Table, results: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> str:

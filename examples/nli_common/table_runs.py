@@ -86,6 +86,7 @@ def run_table(
             train_run(settings.script, settings.config, settings.recipe, settings.data, seed, run)
         done.append(_result(row, settings, runs, others))
         facts = {"script": script.name, "data": _named(rows[0].data, also), "options": changes, "seeds": seeds}
+        facts["corpus"] = "generated corpus" if data.train is None else data.train.name
         facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
         if main:
             write_table(table, name, done, facts, output)
