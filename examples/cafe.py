@@ -240,7 +240,7 @@ SCRIPT = Script(
     name="cafe",
     models={CAFEConfig: CAFE},
     recipe=Recipe(optimizer="adam", lr=3e-4, l2=1e-6, batch_size=256, epochs=40),
-    quick=Recipe(lr=1e-3, batch_size=64, epochs=5, clip_norm=1.0),
+    quick=Recipe(lr=7e-4, batch_size=32, epochs=4, clip_norm=1.0),
     tables=TABLES,
 )
 
