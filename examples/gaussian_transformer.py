@@ -242,7 +242,7 @@ SCRIPT = Script(
     recipe=Recipe(
         optimizer="adamwr", lr=3e-4, min_lr=4e-5, normalized_decay=1 / 600, batch_size=64, epochs=30, patience=20
     ),
-    quick=Recipe(optimizer="adamwr", lr=3e-4, restart_epochs=7, epochs=7),
+    quick=Recipe(lr=3e-4, epochs=6),
     tables=TABLES,
 )
 
