@@ -172,6 +172,12 @@ def test_a_table_of_many_columns_is_turned() -> None:
     assert "|  | x |" in text and "| b, paper | 2 |" in text
 
 
+def test_a_columns_figures_have_the_same_decimals() -> None:
+    table = Table("T", ("a", "b"), (Row("x", {}, (79.0, 29)), Row("y", {}, (77.25, None)), Row("z", {}, (77.9, 8))))
+    text = markdown(table, [], {"seeds": 1, "options": {}, "data": "x"})
+    assert "| x | 79.00 | 29 |" in text and "| y | 77.25 |  |" in text and "| z | 77.90 | 8 |" in text
+
+
 def test_tables_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="T, x: expected 2 figures, got 1"):
         Table("T", ("a", "b"), (Row("x", {}, (1.0,)),))

@@ -60,11 +60,17 @@ def _cells(table: Table, results: Sequence[Mapping[str, Any]]) -> list[list[str]
         ours = ["" if result is None else _spread(result["ours"].get(measure, [])) for result in found]
         printed = [table.printed(row, place) for row in table.rows]
         columns.append([name, *ours])
-        columns.append([f"{name}, paper", *("" if figure is None else f"{figure:g}" for figure in printed)])
+        columns.append([f"{name}, paper", *_as_printed(printed)])
     for title, speed in (("training pairs/s", "pairs_per_second"), ("pairs/s", "inference_pairs_per_second")):
         columns.append([title, *("" if result is None else f"{result[speed]:,.0f}" for _, result in rows)])
     columns = [columns[0], *(column for column in columns[1:] if any(column[1:]))]
     return [list(cells) for cells in zip(*columns, strict=True)]
+
+
+def _as_printed(figures: Sequence[float | None]) -> list[str]:
+    """A column's figures, each with as many decimals as the longest of them has."""
+    decimals = max((len(f"{figure:g}".partition(".")[2]) for figure in figures if figure is not None), default=0)
+    return ["" if figure is None else f"{figure:.{decimals}f}" for figure in figures]
 
 
 def _spread(values: Sequence[float]) -> str:
