@@ -46,6 +46,7 @@ def test_snli_tokens_and_tags_come_from_the_parses(tmp_path: Path, name: str) ->
         label="entailment",
         premise_pos=["DT", "NN"],
         hypothesis_pos=["DT", "NN", "-LRB-", "JJ", "-RRB-", "."],
+        pair_id="1.jpg#0r1e",
     )
 
 
