@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from nli_common.checks import require_at_least, require_dropout
 from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.feedforward import feedforward
@@ -74,11 +75,9 @@ class CAFEConfig:
     def __post_init__(self) -> None:
         """Refuse what makes no model."""
         sizes = ("encoder_size", "num_factors", "lstm_size", "prediction_size", "char_size", "num_classes")
-        for name, least in {**dict.fromkeys(sizes, 1), "char_filters": 0, "tag_size": 0}.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+        require_at_least(1, self, *sizes)
+        require_at_least(0, self, "char_filters", "tag_size")
+        require_dropout(self.dropout)
         if self.without not in ("cat", "sub", "mul", None):
             raise ValueError(f"without must be cat, sub, mul or None, got {self.without!r}")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from nli_common.checks import require_at_least, require_dropout
 from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.feedforward import feedforward, start_from_glorot
@@ -43,9 +44,8 @@ class DecomposableAttentionConfig:
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
-        for name in ("hidden_size", "num_classes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        require_at_least(1, self, "hidden_size", "num_classes")
+        require_dropout(self.dropout)
 
     @property
     def learning_rate(self) -> float:

@@ -17,6 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from nli_common.checks import require_at_least, require_dropout
 from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.feedforward import feedforward
@@ -64,9 +65,8 @@ class GatedCNNConfig:
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
-        for name, value in vars(self).items():
-            if type(value) is int and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        require_at_least(1, self, *(name for name, value in vars(self).items() if type(value) is int))
+        require_dropout(self.dropout)
 
     def encoder(self, in_features: int, hidden_size: int, num_layers: int) -> nn.Module:
         """A stack of the chosen convolutions."""

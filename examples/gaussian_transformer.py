@@ -16,6 +16,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 import nlilayers
+from nli_common.checks import require_at_least
 from nli_common.commands import main
 from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix
 from nli_common.data import Sentence
@@ -68,9 +69,8 @@ class GaussianTransformerConfig:
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
-        for name in ("num_encoding_blocks", "num_interaction_blocks", "hidden_size", "num_heads", "num_classes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        require_at_least(1, self, "num_encoding_blocks", "num_interaction_blocks", "hidden_size", "num_heads")
+        require_at_least(1, self, "num_classes")
         if self.hidden_size % 2 or self.hidden_size % self.num_heads:
             raise ValueError(
                 f"hidden_size must be even and a multiple of {self.num_heads} heads, got {self.hidden_size}"

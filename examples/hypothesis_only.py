@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from nli_common.checks import require_at_least, require_dropout
 from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.feedforward import feedforward
@@ -37,11 +38,8 @@ class HypothesisOnlyConfig:
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
-        for name in ("hidden_size", "num_classes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+        require_at_least(1, self, "hidden_size", "num_classes")
+        require_dropout(self.dropout)
 
 
 class HypothesisOnly(nn.Module):

@@ -15,6 +15,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from nli_common.checks import require_at_least, require_dropout
 from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.feedforward import feedforward, start_from_glorot
@@ -45,11 +46,9 @@ class Sizes:
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
-        for name, least in (("hidden_size", 1), ("num_layers", 1), ("num_tags", 0), ("num_classes", 1)):
-            if getattr(self, name, least) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+        require_at_least(1, self, *(n for n in ("hidden_size", "num_layers", "num_classes") if hasattr(self, n)))
+        require_at_least(0, self, "num_tags")
+        require_dropout(self.dropout)
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,9 @@ def every_parameter_gets_a_gradient(model: nn.Module) -> None:
         assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
 
 
-def it_overfits_nine_pairs(model: nn.Module, lr: float = 3e-3, steps: int = 300) -> None:
+def it_overfits_nine_pairs(model: nn.Module, lr: float = 3e-3, steps: int = 300, words: int = 40) -> None:
     generator = torch.Generator().manual_seed(1)
-    premise, hypothesis = (full(*torch.randint(40, (9, 5), generator=generator).tolist()) for _ in range(2))
+    premise, hypothesis = (full(*torch.randint(words, (9, 5), generator=generator).tolist()) for _ in range(2))
     label = torch.arange(9) % 3
     optimizer = torch.optim.Adam(model.train().parameters(), lr=lr)
     for _ in range(steps):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
+import models
 import oracles
 import strategies
 from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
@@ -147,18 +148,7 @@ def test_null_is_a_real_token_that_training_leaves_alone() -> None:
 
 @both_models
 def test_it_overfits_nine_pairs(intra_attention: bool) -> None:
-    generator = torch.Generator().manual_seed(1)
-    draw = lambda: Sentence(torch.randint(40, (9, 5), generator=generator), torch.ones(9, 5, dtype=torch.bool))  # noqa: E731
-    premise, hypothesis, label = draw(), draw(), torch.arange(9) % 3
-    model = model_of(intra_attention=intra_attention, hidden_size=30).train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(300):
-        loss = torch.nn.functional.cross_entropy(model(premise, hypothesis), label)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    model.eval()
-    assert torch.equal(model(premise, hypothesis).argmax(-1), label)
+    models.it_overfits_nine_pairs(model_of(intra_attention=intra_attention, hidden_size=30))
 
 
 @both_models
@@ -189,3 +179,16 @@ def test_two_classes() -> None:
     pair = Sentence(torch.tensor([[1, 2]]), torch.tensor([[True, True]]))
     logits: Tensor = model_of(num_classes=2)(pair, pair)
     assert logits.shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
+        ({"num_classes": 0}, "num_classes must be at least 1, got 0"),
+        ({"dropout": 1.0}, r"dropout must be at least 0 and below 1, got 1\.0"),
+    ],
+)
+def test_what_makes_no_model_is_refused(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DecomposableAttentionConfig(**options)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.testing import assert_close
 
+import models
 import oracles_gated_cnn as oracles
 import strategies
 from gated_cnn import SCRIPT, GatedCNN, GatedCNNConfig, GatedLinearEncoder, GatedLinearUnit, compare
@@ -436,18 +437,7 @@ def test_every_parameter_is_used(convolution: str) -> None:
 
 @every_convolution
 def test_it_overfits_nine_pairs(convolution: str) -> None:
-    generator = torch.Generator().manual_seed(1)
-    draw = lambda: Sentence(torch.randint(len(WORDS), (9, 5), generator=generator), torch.ones(9, 5, dtype=torch.bool))  # noqa: E731
-    premise, hypothesis, label = draw(), draw(), torch.arange(9) % 3
-    model = model_of(convolution=convolution).train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    for _ in range(80):
-        loss = torch.nn.functional.cross_entropy(model(premise, hypothesis), label)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    model.eval()
-    assert torch.equal(model(premise, hypothesis).argmax(-1), label)
+    models.it_overfits_nine_pairs(model_of(convolution=convolution), lr=5e-3, steps=80, words=len(WORDS))
 
 
 def test_word_vectors_are_fixed_and_character_vectors_are_trained() -> None:
@@ -487,3 +477,8 @@ def test_the_whole_model_is_one_graph_at_every_length() -> None:
 def test_two_classes() -> None:
     logits: Tensor = model_of(num_classes=2)(words(1, 2), words(3))
     assert logits.shape == (1, 2)
+
+
+def test_dropout_of_everything_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"dropout must be at least 0 and below 1, got 1\.0"):
+        GatedCNNConfig(dropout=1.0)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+import models
 import oracles
 import oracles_gaussian_transformer as loops
 import strategies
@@ -601,19 +602,9 @@ def test_every_option_has_an_effect(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("locality", ["none", "gaussian-variant"])
 def test_it_overfits_nine_pairs(locality: Locality) -> None:
-    generator = torch.Generator().manual_seed(1)
-    draw = lambda: Sentence(torch.randint(40, (9, 5), generator=generator), torch.ones(9, 5, dtype=torch.bool))  # noqa: E731
-    premise, hypothesis, label = draw(), draw(), torch.arange(9) % 3
     torch.manual_seed(0)
     model = GaussianTransformer(config_of(hidden_size=12, locality=locality, dropout=0.0), TINY).double()
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(100):
-        loss = nn.functional.cross_entropy(model(premise, hypothesis), label)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    model.eval()
-    assert torch.equal(model(premise, hypothesis).argmax(-1), label)
+    models.it_overfits_nine_pairs(model, steps=100)
 
 
 def test_dropout_is_for_training() -> None:

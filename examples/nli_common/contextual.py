@@ -131,6 +131,7 @@ class ContextualVectors(nn.Module):
             raise InputError("an encoder needs transformers: pip install 'nlilayers[contextual]'") from None
         if not (self.folder / "config.json").is_file():
             raise InputError(f"{self.folder}: no folder of an encoder (it has no config.json)")
+        # transformers has no types for this function.
         transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
             return getattr(transformers, kind).from_pretrained(str(self.folder), local_files_only=True, **options)
