@@ -1,6 +1,7 @@
 """Recipes: which numbers are refused, what the penalty is, and AdamWR's schedule against its paper."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -96,6 +97,22 @@ def test_other_optimisers_have_no_schedule() -> None:
     assert [dict(group, params=None) for group in optimizer.param_groups] == before
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "adagrad", "adamwr"])
+def test_the_learning_rate_warms_up_along_a_line(optimizer: str) -> None:
+    """200 pairs in batches of 8 are 25 steps an epoch, half an epoch 12.5 of them."""
+    cold = Recipe(optimizer=optimizer, lr=0.2, min_lr=0.05, normalized_decay=0.3)
+    warming = replace(cold, warmup_epochs=0.5)
+    optimizers = [recipe.make_optimizer(nn.Linear(2, 2)) for recipe in (cold, warming)]
+    for step in range(30):
+        for recipe, steps in zip((cold, warming), optimizers, strict=True):
+            recipe.schedule(steps, step / 25, 200, 8)
+        (full, decay), (now, warm_decay) = (
+            (steps.param_groups[0]["lr"], steps.param_groups[0]["weight_decay"]) for steps in optimizers
+        )
+        assert now == pytest.approx(full * min(1.0, (step + 1) / 12.5))
+        assert warm_decay * now == pytest.approx(decay * full) if optimizer == "adamwr" else warm_decay == decay
+
+
 def test_a_recipe_without_a_learning_rate_is_refused() -> None:
     with pytest.raises(ValueError, match="no learning rate"):
         Recipe().make_optimizer(nn.Linear(1, 1))
@@ -113,6 +130,7 @@ def test_a_recipe_without_a_learning_rate_is_refused() -> None:
         ("clip_norm", 0.0, "--clip-norm must be positive, got 0.0"),
         ("l2", -1.0, "--l2 must be 0 or more and finite, got -1.0"),
         ("min_lr", math.inf, "--min-lr must be 0 or more and finite, got inf"),
+        ("warmup_epochs", -0.5, "--warmup-epochs must be 0 or more and finite, got -0.5"),
         ("normalized_decay", math.nan, "--normalized-decay must be 0 or more and finite, got nan"),
     ],
 )

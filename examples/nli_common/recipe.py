@@ -28,6 +28,8 @@ class Recipe:
     """Passes over the training pairs, at most."""
     patience: int = 5
     """Stop after this many epochs without a better dev accuracy."""
+    warmup_epochs: float = 0.0
+    """The learning rate rises from 0 along a line during the first of so many epochs, a fraction if need be."""
     clip_norm: float | None = None
     """Largest norm of the gradient; None clips nothing."""
     l2: float = 0.0
@@ -53,12 +55,12 @@ class Recipe:
             scalars = [p for p in trainable if p.ndim == 0]
             groups = [{"params": [p for p in trainable if p.ndim > 0], "decays": True}]
             # A scalar is no weight: decay would draw a softplus's argument to 0, and its value away from it.
-            return AdamW(groups + [{"params": scalars, "decays": False}] * bool(scalars), lr=lr)
+            return AdamW(groups + [{"params": scalars, "decays": False}] * bool(scalars), lr=lr, fused=True)
         matrices, others = [p for p in trainable if p.ndim >= 2], [p for p in trainable if p.ndim < 2]
         groups = [{"params": group, "weight_decay": l2} for group, l2 in ((matrices, self.l2), (others, 0.0)) if group]
         if self.optimizer == "adagrad":
             return Adagrad(groups, lr=lr, initial_accumulator_value=0.1)
-        return Adam(groups, lr=lr)
+        return Adam(groups, lr=lr, fused=True)
 
     def schedule(self, optimizer: Optimizer, epoch: float, pairs: int, batch_size: int) -> None:
         """Set the learning rate and the decay of the next step.
@@ -69,10 +71,13 @@ class Recipe:
             pairs: training pairs.
             batch_size: pairs in a batch of all processes together.
         """
+        warmth = min(1.0, (epoch + batch_size / pairs) / self.warmup_epochs) if self.warmup_epochs else 1.0
         if self.optimizer != "adamwr":
+            for group in optimizer.param_groups:
+                group["lr"] = self._rate() * warmth
             return
         share, cycle = cosine_restarts(epoch, self.restart_epochs, self.restart_factor)
-        now = self.min_lr + (self._rate() - self.min_lr) * share
+        now = (self.min_lr + (self._rate() - self.min_lr) * share) * warmth
         rate = share * normalized_decay_rate(self.normalized_decay, batch_size, pairs, cycle)
         for group in optimizer.param_groups:
             # torch multiplies the decay by the learning rate, the paper does not.
@@ -86,7 +91,7 @@ class Recipe:
     def problems(self) -> list[str]:
         """What is wrong with the numbers, in words."""
         counts = ("batch_size", "epochs", "patience", "restart_epochs", "restart_factor")
-        rates = ("l2", "min_lr", "normalized_decay")
+        rates = ("l2", "min_lr", "normalized_decay", "warmup_epochs")
         checks = {
             f"--lr must be positive and finite, got {self.lr}": self.lr is not None and not 0 < self.lr < math.inf,
             f"--clip-norm must be positive, got {self.clip_norm}": self.clip_norm is not None
