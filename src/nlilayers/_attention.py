@@ -11,6 +11,13 @@ from nlilayers._checks import require_mask, require_probability, require_sequenc
 from nlilayers._priors import GaussianPrior
 from nlilayers.masking import zero_padding
 
+SHORTEST_IN_BLOCKS = 128
+"""Words of a sentence below which no window is looked for."""
+SMALLEST_BLOCK = 16
+"""Words of a block at least."""
+BLOCKS_PAY = 7
+"""Blocks of a sentence from which on they are faster than the whole matrix of scores."""
+
 
 class GaussianSelfAttention(nn.Module):
     r"""Multi-head self-attention with a prior over the distance: Guo et al. 2019, Eqs 1 to 4 and 18 to 20.
@@ -35,9 +42,13 @@ class GaussianSelfAttention(nn.Module):
             ``None`` is a :class:`GaussianPrior` of its own.
         bias: whether the projections have biases. (That of the keys is dead: it shifts whole rows of scores.)
         dropout: probability that an attention weight is dropped, in training.
-        window: the largest :math:`|i - j|` that is attended to; ``None`` means any, and so does ``"auto"``: the
-            smallest window with the same result is not looked for yet. A window is a band of the full matrix of
-            scores, so it saves no time or memory yet either.
+        window: the largest :math:`|i - j|` that is attended to; ``None`` means any. ``"auto"`` means any, too, but
+            leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand
+            (see :func:`nlilayers.functional.smallest_window`). Its cost is then linear in the length, as that of any
+            window is. Short sentences, compiled code and other priors than a :class:`GaussianPrior` take the whole
+            matrix of scores, for which a window is a mask.
+        tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default
+            is below the rounding of float32.
         scale: :math:`\tau`; ``None`` is :math:`1/\sqrt{d/h}`.
 
     Attributes:
@@ -51,8 +62,8 @@ class GaussianSelfAttention(nn.Module):
 
     Raises:
         ValueError: if ``num_heads`` does not divide ``embed_dim``, if ``dropout`` is no probability, if ``window`` is
-            neither ``None`` nor ``"auto"`` nor an integer of at least 0, if x is not ``(batch, length, embed_dim)``,
-            or if the mask is not boolean of its ``(batch, length)``.
+            neither ``None`` nor ``"auto"`` nor an integer of at least 0, if ``tolerance`` is not between 0 and 1, if x
+            is not ``(batch, length, embed_dim)``, or if the mask is not boolean of its ``(batch, length)``.
 
     Example::
 
@@ -72,6 +83,7 @@ class GaussianSelfAttention(nn.Module):
         bias: bool = False,
         dropout: float = 0.0,
         window: int | str | None = "auto",
+        tolerance: float = 2**-24,
         scale: float | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -82,9 +94,9 @@ class GaussianSelfAttention(nn.Module):
                 f"embed_dim must be a positive multiple of num_heads, got embed_dim={embed_dim}, num_heads={num_heads}"
             )
         require_probability("dropout", dropout)
-        _require_window(window)
+        _require_window(window, tolerance)
         self.embed_dim, self.num_heads = embed_dim, num_heads
-        self.window = window
+        self.window, self.tolerance = window, tolerance
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else scale
         self.prior = GaussianPrior(device=device, dtype=dtype) if prior is None else prior
@@ -105,32 +117,109 @@ class GaussianSelfAttention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Each word's view of the sentence."""
-        weights, values = self._weights_and_values(x, mask)
-        heads = functional.attend(self.dropout(weights), values)
+        queries, keys, values = self._heads(x, mask)
+        window = self._narrow_window(queries, keys, mask)
+        if window is None:
+            heads = functional.attend(self.dropout(self._weights(queries, keys, mask)), values)
+        else:
+            scores = functional.windowed_scores(queries, keys, self._block_bias(window), mask, self.scale)
+            heads = functional.attend_windows(self.dropout(scores.softmax(-1)).to(values.dtype), values)
         # With a bias, what leaves out_proj is not 0 where its input is.
         return zero_padding(self.out_proj(rearrange(heads, "b h n d -> b n (h d)")), mask)
 
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, h, n, n)``; each row of a real token sums to 1. Without dropout."""
-        weights, _ = self._weights_and_values(x, mask)
-        return weights
+        queries, keys, _ = self._heads(x, mask)
+        return self._weights(queries, keys, mask)
 
-    def _weights_and_values(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def discarded_mass_bound(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        r"""A bound on the share of each word's weights that the output leaves out, ``(b, h, n)``.
+
+        It is 0 where the whole matrix of scores is taken, and at padding. It is told from the sums that were computed,
+        and so is far below the tolerance most of the time: :func:`nlilayers.functional.discarded_mass_certificate`. An
+        output is off by at most this share of the distance between two values.
+        """
+        queries, keys, _ = self._heads(x, mask)
+        window = self._narrow_window(queries, keys, mask)
+        if window is None:
+            return x.new_zeros(queries.shape[:3])
+        scores = functional.windowed_scores(queries, keys, self._block_bias(window), mask, self.scale)
+        normalizer = rearrange(scores.logsumexp(-1), "b h blocks i -> b h (blocks i)")[:, :, : x.shape[1]]
+        # As many keys beyond the window on either side as the sentence has words: no word has more.
+        after, before = self.prior(1, x.shape[1])[0], self.prior(x.shape[1], 1)[:, 0]
+        log_tail = torch.cat([after[window + 1 :], before[window + 1 :]]).logsumexp(0)
+        largest = functional.score_bound(queries, keys, self.scale)
+        bound = functional.discarded_mass_certificate(normalizer, largest, log_tail).to(x.dtype)
+        return bound if mask is None else bound.masked_fill(~mask[:, None], 0)
+
+    def _heads(self, x: Tensor, mask: Tensor | None) -> Tensor:
         require_sequence("x", x, self.embed_dim)
         require_mask("mask", mask, x.shape[:2])
-        projected = self.in_proj(zero_padding(x, mask))
-        queries, keys, values = rearrange(projected, "b n (qkv h d) -> qkv b h n d", qkv=3, h=self.num_heads)
+        projected: Tensor = self.in_proj(zero_padding(x, mask))
+        return rearrange(projected, "b n (qkv h d) -> qkv b h n d", qkv=3, h=self.num_heads)
+
+    def _weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         scores = functional.attention_scores(queries, keys, self.scale)
-        log_bias = self.prior(x.shape[1], x.shape[1])
         window = None if isinstance(self.window, str) else self.window
-        return functional.self_attention_weights(scores, log_bias, mask, window), values
+        return functional.self_attention_weights(scores, self.prior(*scores.shape[2:]), mask, window)
+
+    def _narrow_window(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int | None:
+        """The distance that every word must see, or ``None`` where blocks of it would not pay."""
+        if self.window is None or torch.compiler.is_compiling():
+            return None
+        length = queries.shape[2]
+        if length < SHORTEST_IN_BLOCKS or not queries.numel():
+            return None
+        window = self._smallest_window(queries, keys, mask) if isinstance(self.window, str) else self.window
+        return window if BLOCKS_PAY * _block_size(window) <= length else None
+
+    def _smallest_window(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int:
+        length = queries.shape[2]
+        if not isinstance(self.prior, GaussianPrior):
+            return length
+        with torch.no_grad():
+            score_range = functional.score_range(queries, keys, self.scale).amax()
+            holes = torch.zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
+            facts = [score_range, self.prior.w, self.prior.b, holes]
+            known = _read(torch.stack([fact.to(score_range) for fact in facts]))
+        if known is None:
+            return length
+        largest_range, w, b, has_holes = known
+        exact = torch.tensor([w, b], dtype=torch.float64)
+        log_bias = functional.gaussian_bias(exact[0], exact[1], torch.arange(length))
+        # The range was computed in floating point too.
+        return functional.smallest_window(log_bias, 1.001 * largest_range, self.tolerance, holes=bool(has_holes))
+
+    def _block_bias(self, window: int) -> Tensor:
+        """The bias of a block's words for their own block and the two beside it: a slice of the matrix of all three."""
+        size = _block_size(window)
+        log_bias: Tensor = self.prior(3 * size, 3 * size)[size : 2 * size]
+        if isinstance(self.window, str):
+            return log_bias
+        distances = functional.token_distances(3 * size, device=log_bias.device)[size : 2 * size]
+        return log_bias.masked_fill(distances.abs() > window, -math.inf)
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, window={self.window!r}, scale={self.scale:.4g}"
 
 
-def _require_window(window: object) -> None:
+def _block_size(window: int) -> int:
+    """Products of small matrices are slow: a block has some words even if the window has none."""
+    return max(window, SMALLEST_BLOCK)
+
+
+def _read(facts: Tensor) -> list[float] | None:
+    """The numbers in a tensor, or ``None`` where there are none to read: on the meta device, under ``vmap``."""
+    try:
+        return [float(fact) for fact in facts.tolist()]
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+def _require_window(window: object, tolerance: float) -> None:
     is_width = isinstance(window, int) and not isinstance(window, bool) and window >= 0
     if not (window is None or window == "auto" or is_width):
         raise ValueError(f"window must be None, 'auto' or an integer of at least 0, got {window!r}")
+    if not 0 < tolerance < 1:
+        raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")

@@ -33,16 +33,26 @@ from nlilayers.functional._priors import gaussian_bias as gaussian_bias
 from nlilayers.functional._priors import linear_bias as linear_bias
 from nlilayers.functional._priors import token_distances as token_distances
 from nlilayers.functional._priors import zipf_bias as zipf_bias
+from nlilayers.functional._window import discarded_mass_bound as discarded_mass_bound
+from nlilayers.functional._window import discarded_mass_certificate as discarded_mass_certificate
+from nlilayers.functional._window import score_bound as score_bound
+from nlilayers.functional._window import score_range as score_range
+from nlilayers.functional._window import smallest_window as smallest_window
+from nlilayers.functional._windowed import attend_windows as attend_windows
+from nlilayers.functional._windowed import windowed_scores as windowed_scores
 
 __all__ = [
     "align",
     "alignment_factorization",
     "alignment_weights",
     "attend",
+    "attend_windows",
     "attention_scores",
     "char_ngram_embedding",
     "char_ngrams",
     "code_points",
+    "discarded_mass_bound",
+    "discarded_mass_certificate",
     "distance_bias",
     "distance_buckets",
     "dot_scores",
@@ -54,9 +64,13 @@ __all__ = [
     "intra_alignment_weights",
     "linear_bias",
     "same_convolution",
+    "score_bound",
+    "score_range",
     "self_attention_weights",
     "sinusoidal_encoding",
+    "smallest_window",
     "token_distances",
     "weighted_sum",
+    "windowed_scores",
     "zipf_bias",
 ]

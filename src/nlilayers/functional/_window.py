@@ -1,0 +1,201 @@
+r"""How far attention with a decaying prior must look: the window, and what is lost outside it.
+
+A token at position i gives its key j the weight :math:`p_{ij} \propto \exp(s_{ij} + \beta(i - j))`, with real scores s
+and a bias that depends on the distance alone. Windowed attention drops every key beyond the distance D and divides by
+what is left. The mass that it drops, :math:`\tau_i`, bounds its error: an output differs by at most that times the
+diameter of the values.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from nlilayers._precision import at_least_float32
+
+
+def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
+    r"""A number that no score of a query exceeds, by Cauchy and Schwarz.
+
+    .. math::
+
+        u_i = \tau\, q_i^\top \bar k + |\tau| \lVert q_i \rVert \max_j \lVert k_j - \bar k \rVert
+            \;\ge\; \max_j \tau\, q_i^\top k_j
+
+    with the mean key :math:`\bar k`.
+
+    Args:
+        queries: :math:`q`.
+        keys: :math:`k`.
+        scale: :math:`\tau`.
+
+    Shape:
+        ``(b, h, n, d)``, ``(b, h, m, d)`` → ``(b, h, n)``, in at least float32.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import score_bound
+        >>> score_bound(torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[1.0, 0.0], [3.0, 0.0]]]]))
+        tensor([[[11.]]])
+    """
+    queries, centre, radius = _centred(queries, keys)
+    return scale * (queries * centre).sum(3) + abs(scale) * _lengths(queries) * radius[:, :, None]
+
+
+def score_range(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
+    r"""A bound on how far apart two scores of one query can lie, in each head, by Cauchy and Schwarz.
+
+    .. math::
+
+        R = 2 \tau \max_i \lVert q_i \rVert \max_j \lVert k_j - \bar k \rVert
+          \;\ge\; \max_{i, j, k} \left| \tau\, q_i^\top k_j - \tau\, q_i^\top k_k \right|
+
+    with the mean key :math:`\bar k`, whose share of a score is the same for all keys.
+
+    Args:
+        queries: :math:`q`.
+        keys: :math:`k`.
+        scale: :math:`\tau`.
+
+    Shape:
+        ``(b, h, n, d)``, ``(b, h, m, d)`` → ``(b, h)``, in at least float32.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import score_range
+        >>> score_range(torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[1.0, 0.0], [3.0, 0.0]]]]))
+        tensor([[10.]])
+    """
+    queries, _, radius = _centred(queries, keys)
+    return 2 * abs(scale) * _lengths(queries).amax(2) * radius
+
+
+def smallest_window(log_bias: Tensor, score_range: float, tolerance: float, *, holes: bool = False) -> int:
+    r"""The smallest distance D beyond which no query loses more than the tolerance, whatever the scores.
+
+    .. math::
+
+        D = \min \left\{ D : \max_i \frac{e^R\, T_i(D)}{G_i(D)} \le \frac{\varepsilon}{1 - \varepsilon} \right\}
+        \qquad
+        T_i(D) = \sum_{j : |i - j| > D} e^{\beta(i - j)}
+        \quad
+        G_i(D) = \sum_{j : |i - j| \le D} e^{\beta(i - j)}
+
+    with the tolerance :math:`\varepsilon` and the range of the scores :math:`R`. Then :math:`\tau_i \le \varepsilon`
+    for every row of scores with that range, and for :math:`D - 1` there is a row that loses more: the one whose keys
+    score :math:`R` outside the window and 0 inside. (Windows short of the bias's peak are not looked at. They lose
+    :math:`1 / L` at least.)
+
+    Args:
+        log_bias: :math:`\beta` at the distances 0, 1, 2 …, :math:`L - 1`, the same on both sides, which only
+            falls beyond its peak.
+        score_range: :math:`R`.
+        tolerance: :math:`\varepsilon`, between 0 and 1.
+        holes: whether padding may lie between real tokens. A query is then sure to find itself in its window, and no
+            one else.
+
+    Shape:
+        ``(L,)`` → an integer from 0 to :math:`L - 1`, which loses nothing.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import gaussian_bias, smallest_window
+        >>> log_bias = gaussian_bias(torch.tensor(0.1), torch.tensor(0.0), torch.arange(512))
+        >>> smallest_window(log_bias, score_range=10.0, tolerance=1e-6)
+        15
+    """
+    limit = math.log(tolerance) - math.log1p(-tolerance)
+    last = log_bias.shape[0] - 1
+    if not math.isfinite(score_range):
+        return last
+    # Where the bias falls, the first row has the fewest keys in its window, and the middle one the most outside.
+    window = torch.arange(int(log_bias.argmax()), last + 1)
+    ratio = _log_ratio(log_bias, torch.tensor([0, last // 2]), window, holes=holes).amax(0)
+    return int(window[(ratio + score_range <= limit).to(torch.uint8).argmax()])
+
+
+def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float, *, holes: bool = False) -> float:
+    r"""The largest mass that a window can cost a query, whatever the scores: :math:`\max_i \rho_i / (1 + \rho_i)`.
+
+    With :math:`\rho_i = e^R\, T_i(D) / G_i(D)` of :func:`smallest_window`; no smaller bound holds for all scores.
+
+    Args:
+        log_bias: :math:`\beta` at the distances 0, 1, 2 …
+        window: :math:`D`.
+        score_range: :math:`R`.
+        holes: whether padding may lie between real tokens.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import discarded_mass_bound, gaussian_bias
+        >>> log_bias = gaussian_bias(torch.tensor(0.1), torch.tensor(0.0), torch.arange(512))
+        >>> f"{discarded_mass_bound(log_bias, window=15, score_range=10.0):.1e}"
+        '6.2e-08'
+    """
+    length = log_bias.shape[0]
+    ratio = _log_ratio(log_bias, torch.arange(length), torch.tensor([min(window, length - 1)]), holes=holes)
+    return float(torch.sigmoid(ratio.max() + score_range))
+
+
+def discarded_mass_certificate(log_normalizer: Tensor, largest_score: Tensor, log_tail: Tensor) -> Tensor:
+    r"""What a windowed softmax has dropped at most, told from what it has seen.
+
+    .. math:: \tau_i \le \frac{e^{u_i}\, T_i(D)}{Z_i + e^{u_i}\, T_i(D)}
+
+    with the sum :math:`Z_i = \sum_{j : |i - j| \le D} \exp(s_{ij} + \beta(i - j))` of the windowed pass and a number
+    :math:`u_i` that no score exceeds.
+
+    Args:
+        log_normalizer: :math:`\ln Z_i`.
+        largest_score: :math:`u_i`.
+        log_tail: :math:`\ln T_i(D)`, of the biases outside the window, or a bound on it.
+
+    Shape:
+        any that broadcast → theirs.
+
+    Example::
+
+        >>> import torch
+        >>> from nlilayers.functional import discarded_mass_certificate
+        >>> discarded_mass_certificate(torch.tensor(2.0), torch.tensor(1.0), torch.tensor(-20.0))
+        tensor(7.5826e-10)
+    """
+    return torch.sigmoid(largest_score + log_tail - log_normalizer)
+
+
+def _centred(queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The queries in at least float32, the mean key, and how far from it the farthest key lies."""
+    dtype = at_least_float32(keys.dtype)
+    centre = keys.mean(2, keepdim=True, dtype=dtype)
+    return queries.to(dtype), centre, _lengths(keys - centre).amax(2)
+
+
+def _lengths(x: Tensor) -> Tensor:
+    """The Euclidean length of each vector."""
+    lengths: Tensor = torch.linalg.vector_norm(x, dim=-1)
+    return lengths
+
+
+def _log_ratio(log_bias: Tensor, row: Tensor, window: Tensor, *, holes: bool) -> Tensor:
+    """``ln(T / G)`` of these rows at these windows, ``(rows, windows)``."""
+    beta = log_bias.detach().to("cpu", torch.float64)
+    nothing = beta.new_full((1,), -math.inf)
+    within, apart = beta.logcumsumexp(0), torch.cat([nothing, beta[1:].logcumsumexp(0)])
+    beyond = torch.cat([beta.flip(0).logcumsumexp(0).flip(0)[1:], nothing])
+    left, right = row[:, None], beta.shape[0] - 1 - row[:, None]
+    # Beyond the window and no farther than the sentence goes; a difference of whole sums would be all rounding.
+    tail = torch.logaddexp(*(_less(beyond[window], beyond[side.clamp(min=window)]) for side in (left, right)))
+    if holes:
+        return tail - beta[0]
+    return tail - torch.logaddexp(within[left.clamp(max=window)], apart[right.clamp(max=window)])
+
+
+def _less(log_sum: Tensor, log_part: Tensor) -> Tensor:
+    """``ln(exp(log_sum) - exp(log_part))``, and minus infinity where nothing is left."""
+    left = log_part < log_sum
+    share = torch.where(left, log_part - log_sum, -1.0)
+    return torch.where(left, log_sum + torch.log(-torch.expm1(share)), -math.inf)

@@ -1,0 +1,355 @@
+"""Windowed Gaussian attention: the theorem, the smallest window, the certificate, and the layer that rests on them."""
+
+import math
+import random
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import strategies
+from nlilayers import GaussianPrior, GaussianSelfAttention, LinearPrior, functional, masking
+from strategies import normal
+
+EMBED_DIM, HEADS = 8, 2
+WIDTHS = st.floats(1e-3, 3)
+CENTRES = st.floats(0, 4)
+RANGES = st.floats(0, 200)
+TOLERANCES = st.sampled_from([1e-3, 1e-6, 2**-24, 1e-12])
+
+
+def bias(w: float, c: float, length: int) -> Tensor:
+    return functional.gaussian_bias(*torch.tensor([w, -c], dtype=torch.float64), torch.arange(length))
+
+
+def worst_ratio(w: float, c: float, length: int, window: int) -> tuple[float, int]:
+    """The largest ln(T / G) of all rows and the row that has it: Theorem 1, key by key."""
+
+    def log_sum(values: list[float]) -> float:
+        top = max(values, default=-math.inf)
+        return top if top == -math.inf else top + math.log(sum(math.exp(v - top) for v in values))
+
+    ratios = []
+    for i in range(length):
+        beta = {j: -abs(w * (i - j) ** 2 - c) for j in range(length)}
+        far = [beta[j] for j in beta if abs(i - j) > window]
+        ratios.append(log_sum(far) - log_sum([beta[j] for j in beta if abs(i - j) <= window]))
+    return max(ratios), ratios.index(max(ratios))
+
+
+@given(w=WIDTHS, c=CENTRES, length=st.integers(1, 40), score_range=RANGES, tolerance=TOLERANCES)
+def test_the_smallest_window_is_that_of_the_theorem(
+    w: float, c: float, length: int, score_range: float, tolerance: float
+) -> None:
+    limit = math.log(tolerance / (1 - tolerance))
+    fits = [d for d in range(length) if worst_ratio(w, c, length, d)[0] + score_range <= limit]
+    found = functional.smallest_window(bias(w, c, length), score_range, tolerance)
+    on_the_edge = {d for d in range(length) if abs(worst_ratio(w, c, length, d)[0] + score_range - limit) < 1e-9}
+    assert found == fits[0] or found in on_the_edge
+
+
+@pytest.mark.parametrize(
+    ("w", "windows"), [(0.01, (39, 46, 47, 49)), (0.05, (17, 21, 21, 22)), (0.1, (12, 15, 15, 16)), (1, (4, 4, 4, 5))]
+)
+def test_the_windows_of_known_priors(w: float, windows: tuple[int, ...]) -> None:
+    asked = [(64, 1e-3), (64, 1e-6), (512, 1e-6), (512, 2**-24)]
+    found = [functional.smallest_window(bias(w, 0, n), 10.0, tolerance) for n, tolerance in asked]
+    assert tuple(found) == windows
+    wide = [functional.smallest_window(bias(0.1, 0, 512), r, 1e-6) for r in (0.0, 2.0, 5.0, 20.0, 40.0, 80.0)]
+    assert wide == [11, 12, 13, 18, 22, 30]
+
+
+@given(w=WIDTHS, c=CENTRES, length=st.integers(2, 40), score_range=RANGES, window=st.integers(0, 40))
+def test_no_smaller_bound_holds_for_all_scores(
+    w: float, c: float, length: int, score_range: float, window: int
+) -> None:
+    """The bound is what the worst row loses when all keys outside the window score R and all within score 0."""
+    bound = functional.discarded_mass_bound(bias(w, c, length), window, score_range)
+    _, row = worst_ratio(w, c, length, window)
+    distance = (torch.arange(length) - row).abs()
+    scores = score_range * (distance > window).double() + bias(w, c, length)[distance]
+    assert scores.softmax(0)[distance > window].sum().item() == pytest.approx(bound, rel=1e-9, abs=1e-300)
+
+
+@given(w=WIDTHS, c=CENTRES, score_range=RANGES)
+def test_the_bound_falls_with_the_window(w: float, c: float, score_range: float) -> None:
+    bounds = [functional.discarded_mass_bound(bias(w, c, 30), d, score_range) for d in range(31)]
+    assert all(a >= b for a, b in pairwise(bounds)) and bounds[29] == bounds[30] == 0
+
+
+@given(w=WIDTHS, c=CENTRES, score_range=RANGES, tolerance=TOLERANCES, seed=strategies.seeds)
+def test_with_holes_every_word_finds_itself(
+    w: float, c: float, score_range: float, tolerance: float, seed: int
+) -> None:
+    """Wherever the padding lies, the worst scores of each row lose no more than the tolerance."""
+    length = 24
+    window = functional.smallest_window(bias(w, c, length), score_range, tolerance, holes=True)
+    real = normal(seed, length) > 0
+    distance = functional.token_distances(length).abs()
+    scores = score_range * (distance > window).double() + bias(w, c, length)[distance]
+    weights = masking.masked_softmax(scores, real[None, :] | (distance == 0))
+    assert (weights * (distance > window)).sum(1).max() <= tolerance * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("score_range", [math.nan, math.inf, 1e9])
+def test_scores_without_a_bound_leave_nothing_out(score_range: float) -> None:
+    assert functional.smallest_window(bias(0.1, 0.1, 50), score_range, 1e-6) == 49
+
+
+@given(seed=strategies.seeds, scale=st.floats(-2, 2), size=st.floats(0.01, 100))
+def test_no_score_exceeds_its_bound(seed: int, scale: float, size: float) -> None:
+    q, k = normal(seed, 2, 3, 9, 4, scale=size), normal(seed + 1, 2, 3, 9, 4) + 5
+    scores = functional.attention_scores(q, k, scale)
+    slack = 1e-12 * (1 + scores.abs().max())
+    assert torch.all(scores.amax(3) <= functional.score_bound(q, k, scale) + slack)
+    spread = (scores.amax(3) - scores.amin(3)).amax(2)
+    assert torch.all(spread <= functional.score_range(q, k, scale) + slack)
+
+
+def case(number: int) -> tuple[Tensor, Tensor, Tensor, GaussianPrior, Tensor]:
+    """Queries, keys and values, a prior and a mask: plain ones, long ones, and far keys that outshout the near ones."""
+    draw = random.Random(number)
+    n, d = draw.randint(1, 90), 4
+    q, k, v = (normal(3 * number + i, 1, 2, n, d, scale=draw.choice([0.1, 1.0, 4.0])) for i in range(3))
+    if draw.random() < 0.4:
+        k[:, :, draw.randrange(n)] += draw.choice([3.0, 30.0]) * q[:, :, draw.randrange(n)]
+    if draw.random() < 0.2:
+        q, k = q + 20, k + 20
+    prior = GaussianPrior(10 ** draw.uniform(-2, 0.5), draw.choice([None, -0.1, -2.0]), dtype=torch.float64)
+    mask = torch.arange(n)[None] < draw.randint(1, n) if draw.random() < 0.6 else torch.ones(1, n, dtype=torch.bool)
+    if draw.random() < 0.2:
+        mask = normal(number, 1, n) > -0.5
+    return q, k, v, prior, mask
+
+
+def dense(q: Tensor, k: Tensor, v: Tensor, prior: nn.Module, mask: Tensor) -> Tensor:
+    n = q.shape[2]
+    weights = functional.self_attention_weights(functional.attention_scores(q, k, 0.5), prior(n, n), mask)
+    return functional.attend(weights, v)
+
+
+def windowed(q: Tensor, k: Tensor, v: Tensor, prior: nn.Module, mask: Tensor, window: int) -> Tensor:
+    size = max(window, 1)
+    scores = functional.windowed_scores(q, k, prior(3 * size, 3 * size)[size : 2 * size], mask, 0.5)
+    return functional.attend_windows(scores.softmax(-1), v)
+
+
+@pytest.mark.parametrize("hundred", range(10))
+def test_a_thousand_sentences_lose_no_more_than_the_tolerance(hundred: int) -> None:
+    """Outputs and the gradients of queries, keys, values and prior against the dense ones: Lemma 1's bounds."""
+    for number in range(100 * hundred, 100 * hundred + 100):
+        q, k, v, prior, mask = case(number)
+        tolerance = 10 ** random.Random(number + 1).uniform(-9, -3)
+        n, real = q.shape[2], mask[:, None, :, None]
+        score_range = functional.score_range(q, k, 0.5).amax().item()
+        holes = bool((mask[:, 1:] & ~mask[:, :-1]).any())
+        log_bias = functional.gaussian_bias(prior.w.detach(), prior.b.detach(), torch.arange(n))
+        window = functional.smallest_window(log_bias, score_range, tolerance, holes=holes)
+        inputs = [x.requires_grad_() for x in (q, k, v)] + list(prior.parameters())
+        cotangent = normal(number, *v.shape)
+        results = []
+        for y in (dense(q, k, v, prior, mask), windowed(q, k, v, prior, mask, window)):
+            y = y.masked_fill(~real, 0)
+            results.append((y, torch.autograd.grad((y * cotangent).sum(), inputs, materialize_grads=True)))
+        (expected, gradients), (ours, our_gradients) = results
+        values = v[mask[:, None].expand(-1, 2, -1)].detach()
+        diameter = 2 * values.norm(dim=-1).max().item() if len(values) else 0.0
+        assert (ours - expected).norm(dim=-1).max() <= tolerance * diameter + 1e-12, number
+        # Each row's share of a gradient is off by at most 4 tau times the diameter, times what it is multiplied by.
+        weight = cotangent.norm(dim=-1).sum().item() * (1 + 3 * max(diameter, 1) * (n**2 + q.norm() + k.norm()).item())
+        for a, b in zip(our_gradients, gradients, strict=True):
+            assert (a - b).abs().max() <= 4 * tolerance * weight + 1e-9 * (1 + b.abs().max()), number
+
+
+@given(number=st.integers(0, 10**6), window=st.integers(0, 30))
+def test_the_certificate_is_never_below_what_was_lost(number: int, window: int) -> None:
+    q, k, _, prior, mask = case(number)
+    n = q.shape[2]
+    scores = functional.attention_scores(q, k, 0.5) + prior(n, n)
+    distance = functional.token_distances(n).abs()
+    weights = masking.masked_softmax(scores, mask[:, None, None, :])
+    lost = (weights * (distance > window)).sum(3)
+    near = mask[:, None, None, :] & (distance <= window)
+    log_normalizer = scores.masked_fill(~near, -math.inf).logsumexp(3)
+    log_tail = prior(n, n).masked_fill(distance <= window, -math.inf).logsumexp(1)
+    bound = functional.discarded_mass_certificate(log_normalizer, functional.score_bound(q, k, 0.5), log_tail)
+    assert torch.all((lost <= bound * (1 + 1e-9) + 1e-15)[:, :, mask[0]])
+
+
+@given(number=st.integers(0, 10**6), window=st.integers(0, 100), spare=st.integers(0, 5))
+def test_blocks_with_a_cut_equal_a_band_of_the_whole_matrix(number: int, window: int, spare: int) -> None:
+    """With a bias of minus infinity beyond the window, and blocks of that size or a larger one."""
+    q, k, v, prior, mask = case(number)
+    n, size = q.shape[2], max(window, 1) + spare
+    distances = functional.token_distances(3 * size)[size : 2 * size]
+    log_bias = prior(3 * size, 3 * size)[size : 2 * size].masked_fill(distances.abs() > window, -math.inf)
+    scores = functional.windowed_scores(q, k, log_bias, mask, 0.5)
+    ours = functional.attend_windows(scores.softmax(-1), v)
+    weights = functional.self_attention_weights(functional.attention_scores(q, k, 0.5), prior(n, n), mask, window)
+    real = mask[:, None, :, None]
+    assert torch.all(ours.isfinite())
+    assert_close(ours.masked_fill(~real, 0), functional.attend(weights, v), atol=1e-10, rtol=1e-10)
+
+
+def attention(window: int | str | None = "auto", seed: int = 0, **options) -> GaussianSelfAttention:
+    layer = GaussianSelfAttention(EMBED_DIM, HEADS, window=window, **options).double()
+    for k, parameter in enumerate([*layer.in_proj.parameters(), *layer.out_proj.parameters()]):
+        parameter.data = normal(seed + 100 + k, *parameter.shape, scale=0.5)
+    return layer
+
+
+def mask_of(*lengths: int, width: int) -> Tensor:
+    return masking.lengths_to_mask(torch.tensor(lengths), width)
+
+
+def blocks_used(layer: GaussianSelfAttention, x: Tensor, mask: Tensor | None = None) -> bool:
+    """Whether the layer computed less than the whole matrix of scores."""
+    with Largest() as largest:
+        layer(x, mask)
+    return largest.numel < x.shape[0] * layer.num_heads * x.shape[1] ** 2
+
+
+class Largest(TorchDispatchMode):
+    """Elements of the largest tensor made in this context."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, (tuple, list)) else [made]:
+            if isinstance(tensor, Tensor) and not func.is_view:
+                self.numel = max(self.numel, tensor.numel())
+        return made
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("lengths", [(400, 400), (400, 37), (400, 0), None])
+def test_auto_equals_the_whole_matrix(lengths: tuple[int, ...] | None, bias: bool) -> None:
+    layer, whole = attention(bias=bias), attention(None, bias=bias)
+    x = normal(1, 2, 400, EMBED_DIM).requires_grad_()
+    mask = None if lengths is None else mask_of(*lengths, width=400)
+    assert blocks_used(layer, x, mask)
+    results = []
+    for model in (layer, whole):
+        y = model(x, mask)
+        y.backward(normal(2, *y.shape))
+        results.append([y.detach(), x.grad, *(p.grad for p in model.parameters())])
+        x.grad = None
+    for ours, expected in zip(*results, strict=True):
+        assert_close(ours, expected, atol=2e-6 * expected.abs().max().item(), rtol=0)
+    if mask is not None:
+        assert torch.all(results[0][0][~mask] == 0)
+    bound = layer.discarded_mass_bound(x, mask)
+    assert bound.shape == (2, HEADS, 400) and torch.all(bound <= layer.tolerance)
+    assert torch.all(whole.discarded_mass_bound(x, mask) == 0)
+
+
+def test_a_far_word_that_outshouts_the_near_ones_widens_the_window() -> None:
+    """Its score of several hundred beats the prior at a distance of 60: the output must be its value."""
+    layer, whole = attention(), attention(None)
+    x = normal(3, 1, 600, EMBED_DIM)
+    x[0, 100] *= 40
+    x[0, 160] *= 40
+    assert_close(layer(x), whole(x), atol=1e-5, rtol=1e-5)
+    narrow = attention(window=20)
+    assert (narrow(x) - whole(x)).abs().max() > 1e-2, "nothing was at stake"
+
+
+@pytest.mark.parametrize("window", [0, 1, 7, 16, 20])
+def test_an_integer_window_is_a_band_of_the_whole_matrix(window: int) -> None:
+    layer = attention(window)
+    x, mask = normal(4, 2, 300, EMBED_DIM), mask_of(300, 211, width=300)
+    assert blocks_used(layer, x, mask)
+    v = layer.in_proj(x)[..., -EMBED_DIM:].unflatten(2, (HEADS, -1))
+    expected = torch.einsum("bhnm,bmhd->bnhd", layer.attention_weights(x, mask), v).flatten(2)
+    assert_close(layer(x, mask), layer.out_proj(expected).masked_fill(~mask[..., None], 0), atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("window", ["auto", 12])
+@pytest.mark.parametrize("prior", [None, LinearPrior(-0.4)])
+def test_padding_on_either_side_changes_nothing(window: int | str, prior: nn.Module | None) -> None:
+    layer, x = attention(window, prior=prior), normal(5, 1, 300, EMBED_DIM)
+    expected = layer(x)
+    for left, right in ((3, 0), (0, 40), (29, 111)):
+        padded = nn.functional.pad(x, (0, 0, left, right), value=math.nan)
+        mask = nn.functional.pad(torch.ones(1, 300, dtype=torch.bool), (left, right))
+        assert_close(layer(padded, mask)[:, left : left + 300], expected, atol=1e-6, rtol=1e-6)
+
+
+def test_time_and_memory_are_linear_in_the_length() -> None:
+    """No tensor of a step, forwards or backwards, grows by more than the length does."""
+    layer, largest = attention(), []
+    for length in (1024, 4096):
+        x = normal(6, 1, length, EMBED_DIM).requires_grad_()
+        with Largest() as made:
+            layer(x).sum().backward()
+        largest.append(made.numel)
+    assert largest[1] <= 4.4 * largest[0]
+
+
+def test_where_blocks_would_not_pay_the_whole_matrix_is_taken() -> None:
+    x = normal(7, 1, 400, EMBED_DIM)
+    assert not blocks_used(attention(prior=GaussianPrior(1e-4)), x), "the window is the sentence"
+    assert not blocks_used(attention(prior=LinearPrior(-0.1)), x), "the theorem's search is for the Gaussian"
+    assert not blocks_used(attention(window=300), x)
+    assert not blocks_used(attention(), x[:, :60]), "short"
+    assert not blocks_used(attention(None), x)
+
+
+def test_vmap_and_the_meta_device_have_no_numbers_to_choose_a_window_by() -> None:
+    layer, x = attention(), normal(8, 3, 1, 300, EMBED_DIM)
+    assert_close(torch.func.vmap(layer)(x), torch.stack([layer(each) for each in x]), atol=1e-6, rtol=1e-6)
+    meta = GaussianSelfAttention(EMBED_DIM, HEADS, device="meta")
+    assert meta(torch.empty(2, 300, EMBED_DIM, device="meta")).shape == (2, 300, EMBED_DIM)
+
+
+def test_export_takes_the_whole_matrix() -> None:
+    layer, x = attention(), normal(9, 1, 300, EMBED_DIM)
+    length = torch.export.Dim("length", min=2, max=4096)
+    program = torch.export.export(layer, (x,), dynamic_shapes=({1: length},))
+    other = normal(10, 1, 470, EMBED_DIM)
+    assert_close(program.module()(other), layer(other), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_lower_precision_stays_as_near_as_the_whole_matrix(dtype: torch.dtype) -> None:
+    x = normal(11, 1, 400, EMBED_DIM)
+    exact = attention(None)(x)
+    errors = [(attention(w).to(dtype)(x.to(dtype)).double() - exact).abs().max() for w in ("auto", None)]
+    assert errors[0] <= 1.5 * errors[1] + 1e-6
+
+
+def test_dropout_drops_weights_in_blocks_too() -> None:
+    x = normal(12, 1, 400, EMBED_DIM)
+    layer = attention(dropout=0.5)
+    torch.manual_seed(0)
+    assert (layer(x) - layer(x)).abs().max() > 1e-3
+    assert torch.equal(layer.eval()(x), attention()(x))
+    torch.manual_seed(0)
+    mean = torch.stack([layer.train()(x) for _ in range(400)]).mean(0)
+    assert_close(mean, attention()(x), atol=0.5, rtol=0)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1.0, -1e-3, math.nan])
+def test_a_tolerance_lies_between_0_and_1(tolerance: float) -> None:
+    with pytest.raises(ValueError, match=r"tolerance must lie between 0 and 1, got"):
+        attention(tolerance=tolerance)
+
+
+@given(tolerance=st.sampled_from([1e-2, 1e-4, 1e-8]))
+def test_a_larger_tolerance_takes_a_smaller_window(tolerance: float) -> None:
+    x = normal(13, 1, 400, EMBED_DIM)
+    whole = attention(None)(x)
+    sizes = []
+    for allowed in (tolerance, tolerance / 1e4):
+        layer = attention(tolerance=allowed)
+        with Largest() as made:
+            y = layer(x)
+        sizes.append(made.numel)
+        assert (y - whole).abs().max() <= allowed * 100
+    assert sizes[0] < sizes[1]
