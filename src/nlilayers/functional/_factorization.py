@@ -1,6 +1,6 @@
 """Factorization machines: the equations of Tay et al. 2018."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -41,7 +41,8 @@ def factorization_machine(x: Tensor, bias: Tensor, weight: Tensor, factors: Tens
     """
     with without_autocast(x):
         raised, bias, weight, factors = _raised(x, bias, weight, factors)
-        y = bias + _one_by_one(raised, weight, factors) + (raised @ factors).square().sum(-1) / 2
+        one_by_one, projected = _parts(raised, weight, factors)
+        y = bias + one_by_one + projected.square().sum(-1) / 2
     return y.to(x.dtype)
 
 
@@ -81,17 +82,52 @@ def alignment_factorization(
     with without_autocast(x):
         word, other, bias, weight, factors = _raised(x, aligned, *concat)
         d = x.shape[-1]
-        projected = word @ factors[:d] + other @ factors[d:]
-        one_by_one = _one_by_one(word, weight[:d], factors[:d]) + _one_by_one(other, weight[d:], factors[d:])
+        parts = (_parts(word, weight[:d], factors[:d]), _parts(other, weight[d:], factors[d:]))
+        one_by_one, projected = (first + second for first, second in zip(*parts, strict=True))
         y_c = bias + one_by_one + projected.square().sum(-1) / 2
         y_s = factorization_machine(word - other, *subtract)
         y_m = factorization_machine(word * other, *multiply)
     return torch.stack((y_c, y_s, y_m), -1).to(x.dtype)
 
 
-def _one_by_one(x: Tensor, weight: Tensor, factors: Tensor) -> Tensor:
-    """The terms of one feature at a time: the linear ones, less the pairs of a feature with itself."""
-    return x @ weight - x.square() @ factors.square().sum(1) / 2
+def _parts(x: Tensor, weight: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
+    """The terms of one feature at a time, the linear ones less half the pairs of a feature with itself; and ``x V``."""
+    one_by_one, projected = _Parts.apply(x.reshape(-1, x.shape[-1]), weight, factors)
+    return one_by_one.view(x.shape[:-1]), projected.view(*x.shape[:-1], factors.shape[1])
+
+
+class _Parts(torch.autograd.Function):
+    """Two matrix products each way. Autograd's own way back from the squares reads and writes x ten times."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
+        """``x w - x^2 |v|^2 / 2``, ``(rows,)``, and ``x V``, ``(rows, k)``."""
+        both = x @ torch.cat([factors, weight[:, None]], dim=1)
+        return both[:, -1] - x.square() @ factors.square().sum(1) / 2, both[:, :-1].clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, one_by_one: Tensor, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x, weight, factors = ctx.saved_tensors
+        both = torch.cat([projected, one_by_one[:, None]], dim=1)
+        to_both = x.T @ both
+        to_factors = to_both[:, :-1] - (x.square().T @ one_by_one)[:, None] * factors
+        # In place: a new tensor of this size costs more than the sum.
+        to_x = (x * -factors.square().sum(1)).mul_(one_by_one[:, None])
+        return to_x.addmm_(both, torch.cat([factors, weight[:, None]], dim=1).T), to_both[:, -1], to_factors
+
+    @staticmethod
+    def jvp(ctx: Any, x_moves: Tensor, weight_moves: Tensor, factors_move: Tensor) -> tuple[Tensor, Tensor]:
+        x, weight, factors = ctx.saved_tensors
+        linear = x_moves @ weight + x @ weight_moves
+        squares = (x * x_moves) @ factors.square().sum(1) + x.square() @ (factors * factors_move).sum(1)
+        return linear - squares, x_moves @ factors + x @ factors_move
 
 
 def _raised(*tensors: Tensor) -> list[Tensor]:
