@@ -225,12 +225,12 @@ def layers(kind: Kind, *sizes: int, dropout: float) -> nn.Sequential:
 
 
 def start_from_xavier(model: nn.Module) -> None:
-    """Xavier's weights (section 4.2), biases of 0, or 1 at forget gates; machines and highway gates keep theirs."""
+    """Xavier's weights (section 4.2), biases of 0, or 1 at forget and -1 at highway gates; machines keep theirs."""
     for name, parameter in model.named_parameters():
         if parameter.ndim > 1 and not name.endswith("factors"):
             nn.init.xavier_uniform_(parameter)
-        elif "bias" in name and "gates" not in name:
-            nn.init.zeros_(parameter)
+        elif "bias" in name:
+            nn.init.constant_(parameter, -1.0 if "gates" in name else 0.0)
             if "lstm" in name:
                 parameter.data.view(4, -1)[1] = 0.5  # of two biases that are added
 
@@ -239,7 +239,9 @@ SCRIPT = Script(
     name="cafe",
     models={CAFEConfig: CAFE},
     recipe=Recipe(optimizer="adam", lr=3e-4, l2=1e-6, batch_size=256, epochs=40),
-    quick=Recipe(lr=7e-4, batch_size=32, epochs=4, clip_norm=1.0),
+    quick=Recipe(
+        optimizer="adamwr", lr=1e-3, batch_size=64, epochs=4, restart_epochs=4, warmup_epochs=0.25, clip_norm=1.0
+    ),
     tables=TABLES,
 )
 

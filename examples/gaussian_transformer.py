@@ -20,7 +20,7 @@ from nli_common.checks import require_at_least
 from nli_common.commands import main
 from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix
 from nli_common.data import Sentence
-from nli_common.feedforward import feedforward
+from nli_common.feedforward import feedforward, start_from_glorot
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.script import NumClasses, Script
@@ -71,10 +71,9 @@ class GaussianTransformerConfig:
         """Refuse sizes that make no model."""
         require_at_least(1, self, "num_encoding_blocks", "num_interaction_blocks", "hidden_size", "num_heads")
         require_at_least(1, self, "num_classes")
-        if self.hidden_size % 2 or self.hidden_size % self.num_heads:
-            raise ValueError(
-                f"hidden_size must be even and a multiple of {self.num_heads} heads, got {self.hidden_size}"
-            )
+        d, heads = self.hidden_size, self.num_heads
+        if d % 2 or d % heads:
+            raise ValueError(f"hidden_size must be even and a multiple of {heads} heads, got {d}")
 
 
 class GaussianTransformer(nn.Module):
@@ -100,6 +99,7 @@ class GaussianTransformer(nn.Module):
         self.sum_and_difference = config.sum_and_difference
         pair = (4 if config.sum_and_difference else 2) * d
         self.prediction = nn.Sequential(feedforward(pair, d), nn.Linear(d, config.num_classes))
+        self.apply(start_from_glorot)
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
@@ -242,7 +242,7 @@ SCRIPT = Script(
     recipe=Recipe(
         optimizer="adamwr", lr=3e-4, min_lr=4e-5, normalized_decay=1 / 600, batch_size=64, epochs=30, patience=20
     ),
-    quick=Recipe(lr=3e-4, epochs=6),
+    quick=Recipe(optimizer="adamwr", lr=1e-3, batch_size=64, epochs=7, restart_epochs=7, warmup_epochs=1.0),
     tables=TABLES,
 )
 

@@ -224,7 +224,7 @@ SCRIPT = Script(
     name="lstm_attention",
     models={HybridModelConfig: HybridModel, AttentionModelConfig: AttentionModel, LSTMBaselineConfig: LSTMBaseline},
     recipe=Recipe(lr=2e-4, same_lengths=True, epochs=50, patience=50),
-    quick=Recipe(optimizer="adamwr", lr=1e-3, batch_size=16, epochs=5, restart_epochs=5),
+    quick=Recipe(optimizer="adamwr", lr=1e-3, batch_size=16, epochs=4, restart_epochs=5),
     tables=TABLES,
     data=Data(unit_vectors=True),
 )

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
+from torch.testing import assert_close
 
 from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
 from nli_common.checkpoints import load_checkpoint, load_weights, save_checkpoint, save_weights
@@ -150,6 +152,18 @@ def test_a_failed_start_claims_nothing(tmp_path: Path) -> None:
         done = run_script(*options, *wrong)
         assert done.returncode == 2 and problem in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_compiled_model_learns_the_same(tmp_path: Path) -> None:
+    """Without dropout, whose random numbers are others when compiled."""
+    options = ["train", *write_corpora(tmp_path), "--epochs", "2", "--hidden-size", "20", "--dropout", "0"]
+    weights = []
+    for name, compiled in (("plain", []), ("compiled", ["--compile"])):
+        done = run_script(*options, *compiled, "--output", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        weights.append(load_file(tmp_path / name / "model.safetensors"))
+    for name, expected in weights[0].items():
+        assert_close(weights[1][name], expected, atol=1e-4, rtol=1e-4)
 
 
 def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from itertools import pairwise
 
 from torch import nn
 
+from nlilayers import GaussianSelfAttention
+
 
 def feedforward(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
     """Rectified layers of these sizes, the first of them being what enters, with dropout between two of them."""
@@ -16,8 +18,10 @@ def feedforward(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
 
 
 def start_from_glorot(module: nn.Module) -> None:
-    """Glorot's uniform weights and biases of 0, for ``module.apply``."""
-    if isinstance(module, nn.Linear):
+    """Glorot's uniform weights and biases of 0, for ``module.apply``; self-attention draws its projections itself."""
+    if isinstance(module, GaussianSelfAttention):
+        module.reset_parameters()
+    elif isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
         if module.bias is not None:
             nn.init.zeros_(module.bias)

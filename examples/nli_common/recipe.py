@@ -43,6 +43,9 @@ class Recipe:
     normalized_decay: float = 0.0
     """Adamwr: the normalised weight decay; a step's is this times the square root of batch size / (pairs * epochs)."""
 
+    compile: bool = False
+    """Compile the training step's model: some minutes at the start, and faster steps for a long training."""
+
     def make_optimizer(self, model: nn.Module) -> Optimizer:
         """The optimiser of a model's trainable parameters, weight matrices apart from the rest.
 

@@ -75,6 +75,8 @@ def fit(
     model, optimizer, batches, dev_batches = accelerator.prepare(
         model, optimizer, batches, loader(dev, EVALUATION_BATCH, None)
     )
+    # Evaluation has its own batch size and no gradient, and would be compiled once more.
+    stepped = torch.compile(model, dynamic=True) if recipe.compile else model
     global_batch = recipe.batch_size * accelerator.num_processes
     at = Progressed()
     if run.checkpoint.exists():
@@ -90,7 +92,7 @@ def fit(
             for batch in islice(batches, at.step, None):
                 reseed(seed, accelerator.process_index, at.epoch * len(batches) + at.step)
                 recipe.schedule(optimizer, at.epoch + at.step / len(batches), len(train), global_batch)
-                loss = cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
+                loss = cross_entropy(stepped(batch.premise, batch.hypothesis), batch.label)
                 optimizer.zero_grad()
                 accelerator.backward(loss)
                 if recipe.clip_norm is not None:

@@ -1,0 +1,154 @@
+"""Gaussian self-attention against plain attention with the same projections, from a sentence to a book.
+
+Ours has a trainable prior, forward and backward; the rivals are what a user would take instead.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.measure import Comparison, Step, compare, peak_memory, training_step
+from nlilayers import GaussianSelfAttention, functional
+
+EMBED_DIM, HEADS = 120, 4
+SHAPES = ((64, 16), (64, 32), (64, 64), (32, 128), (16, 256), (8, 512), (4, 1024), (2, 2048), (1, 4096), (1, 8192))
+"""Batch and length of the comparisons."""
+LONG = (16384, 32768, 65536)
+"""Lengths that plain attention takes minutes for; ours is timed alone."""
+GOALS = {16: 1.15, 32: 1.15, 64: 1.15, 512: 0.8, 2048: 0.35, 8192: 0.08}
+"""The share of plain attention's time that ours may take, by length."""
+LONGEST_MATRIX = 2048
+"""Length above which rivals that hold the whole matrix of scores are left out."""
+
+
+class Projected(nn.Module):
+    """Attention between the same two projections as ours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_proj = nn.Linear(EMBED_DIM, 3 * EMBED_DIM, bias=False)
+        self.out_proj = nn.Linear(EMBED_DIM, EMBED_DIM, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Each word's view of the sentence."""
+        b, n, _ = x.shape
+        heads = self.in_proj(x).view(b, n, 3, HEADS, EMBED_DIM // HEADS).permute(2, 0, 3, 1, 4)
+        y: Tensor = self.out_proj(self.attend(*heads).transpose(1, 2).reshape(b, n, EMBED_DIM))
+        return y
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """The heads, ``(b, h, n, d)``."""
+        raise NotImplementedError
+
+
+class PlainAttention(Projected):
+    """``scaled_dot_product_attention`` without a prior."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """No prior."""
+        return nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+class BiasedAttention(Projected):
+    """``scaled_dot_product_attention`` with the Gaussian prior as its mask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w, self.b = nn.Parameter(torch.tensor(0.1)), nn.Parameter(torch.tensor(-0.1))
+
+    def prior(self, n: int) -> Tensor:
+        """The bias of every pair."""
+        return functional.gaussian_bias(self.w, self.b, functional.token_distances(n, device=self.w.device))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """The prior is added to the scores."""
+        bias = self.prior(q.shape[2]).to(q.dtype)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+
+
+class TextbookAttention(BiasedAttention):
+    """A matrix of scores, a prior, a softmax."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """As the equation says."""
+        scores = q @ k.mT / math.sqrt(q.shape[-1]) + self.prior(q.shape[2])
+        return scores.softmax(-1).to(v.dtype) @ v
+
+
+class TorchAttention(nn.Module):
+    """``nn.MultiheadAttention``, which has biases and no prior."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(EMBED_DIM, HEADS, bias=False, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Without the weights, which would make it slower."""
+        y: Tensor = self.attention(x, x, x, need_weights=False)[0]
+        return y
+
+
+class FlexAttention(BiasedAttention):
+    """Compiled ``flex_attention`` with the prior as its score modification; it has no backward on CPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from torch.nn.attention.flex_attention import flex_attention
+
+        self.flex = torch.compile(flex_attention, dynamic=False)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """The prior is computed within the kernel."""
+        w, b = self.w, self.b
+
+        def modify(score: Tensor, _batch: Tensor, _head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return score - (w * (i - j) * (i - j) + b).abs()
+
+        y: Tensor = self.flex(q, k, v, score_mod=modify)
+        return y
+
+
+RIVALS: dict[str, type[nn.Module]] = {
+    "plain attention": PlainAttention,
+    "with the prior as a mask": BiasedAttention,
+    "textbook": TextbookAttention,
+    "nn.MultiheadAttention": TorchAttention,
+}
+WHOLE_MATRIX = ("with the prior as a mask", "textbook")
+
+
+def layer(name: str, device: str, dtype: torch.dtype) -> nn.Module:
+    """Ours, or a rival, with Glorot's weights."""
+    torch.manual_seed(0)
+    rivals = RIVALS | {"flex_attention": FlexAttention}
+    made = GaussianSelfAttention(EMBED_DIM, HEADS) if name == "ours" else rivals[name]()
+    for parameter in made.parameters():
+        if parameter.ndim == 2:
+            for block in parameter.split(EMBED_DIM):
+                nn.init.xavier_uniform_(block)
+    return made.to(device, dtype)
+
+
+def step(name: str, batch: int, length: int, device: str, dtype: torch.dtype) -> Step:
+    """One forward and backward pass on standard normal words, as a layer norm leaves them."""
+    x = torch.randn(batch, length, EMBED_DIM, device=device, dtype=dtype)
+    return training_step(layer(name, device, dtype), x)
+
+
+def run(device: str, dtype: torch.dtype) -> Iterator[tuple[int, int, Comparison]]:
+    """Every shape: batch, length and the comparison with the rivals that can be had there."""
+    names = [*RIVALS, "flex_attention"] if device == "cuda" else list(RIVALS)
+    for batch, length in SHAPES:
+        rivals = [name for name in names if length <= LONGEST_MATRIX or name not in WHOLE_MATRIX]
+        steps = {name: step(name, batch, length, device, dtype) for name in ("ours", *rivals)}
+        rounds = 15 if length <= LONGEST_MATRIX else 5
+        yield batch, length, compare(steps.pop("ours"), steps, rounds=rounds)
+    for length in LONG:
+        yield 1, length, compare(step("ours", 1, length, device, dtype), {}, rounds=5)
+
+
+def memory(name: str, length: int, device: str, dtype: torch.dtype) -> float:
+    """Bytes that one step of a single sentence needs at its peak."""
+    return peak_memory(lambda: step(name, 1, length, device, dtype), device)

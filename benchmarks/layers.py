@@ -1,0 +1,178 @@
+"""Each layer against what a user would write, or pick, in its place; forward and backward."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.measure import Comparison, compare, training_step
+from nlilayers import (
+    AlignmentFactorization,
+    DecomposableAlign,
+    FactorizationMachine,
+    GatedConvBlock,
+    Highway,
+    IntraAlign,
+)
+
+BATCH, LENGTH = 64, 14
+"""Pairs, and words: SNLI's mean premise."""
+
+
+class TextbookMachine(nn.Module):
+    """A factorization machine as it is usually written: the square of the sum less the sum of the squares."""
+
+    def __init__(self, in_features: int, num_factors: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(in_features, 1)
+        self.factors = nn.Parameter(torch.randn(in_features, num_factors) / in_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The scalar of each vector."""
+        pairs = (x @ self.factors).pow(2) - x.pow(2) @ self.factors.pow(2)
+        y: Tensor = self.linear(x).squeeze(-1) + 0.5 * pairs.sum(-1)
+        return y
+
+
+class ThreeMachines(nn.Module):
+    """CAFE's comparison with three textbook machines."""
+
+    def __init__(self, embed_dim: int, num_factors: int) -> None:
+        super().__init__()
+        self.machines = nn.ModuleList(TextbookMachine(n, num_factors) for n in (2 * embed_dim, embed_dim, embed_dim))
+
+    def forward(self, x: Tensor, aligned: Tensor) -> Tensor:
+        """The three scalars of each word."""
+        pairs = (torch.cat([x, aligned], dim=-1), x - aligned, x * aligned)
+        return torch.stack([machine(pair) for machine, pair in zip(self.machines, pairs, strict=True)], dim=-1)
+
+
+class ThreeConvolutions(nn.Module):
+    """The three convolutions of a gated block, and nothing else of it."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(nn.Conv1d(features, features, 3, padding=1) for _ in range(3))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Their outputs."""
+        x = x.mT
+        return tuple(convolution(x).mT for convolution in self.convolutions)
+
+
+class BareAlignment(nn.Module):
+    """Three batched products and two softmaxes, without a mask."""
+
+    def forward(self, premise: Tensor, hypothesis: Tensor) -> tuple[Tensor, Tensor]:
+        """The two alignments."""
+        scores = torch.bmm(premise, hypothesis.mT)
+        return torch.bmm(scores.softmax(2), hypothesis), torch.bmm(scores.mT.softmax(2), premise)
+
+
+class BareIntraAlignment(nn.Module):
+    """Two batched products and a softmax, without a mask."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The alignment."""
+        return torch.bmm(torch.bmm(x, x.mT).softmax(2), x)
+
+
+class TextbookHighway(nn.Module):
+    """Two linear layers and a gate."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.transform, self.gate = nn.Linear(features, features), nn.Linear(features, features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Some of each."""
+        gate = torch.sigmoid(self.gate(x))
+        return gate * torch.relu(self.transform(x)) + (1 - gate) * x
+
+
+@dataclass(frozen=True)
+class Case:
+    """One layer, its rival, and how much of the rival's time it may take."""
+
+    name: str
+    rival: str
+    goal: float | None
+    build: Callable[[], tuple[nn.Module, nn.Module, tuple[tuple[int, ...], ...]]]
+    """The layer, the rival and the shapes of what both are given."""
+
+
+def words(*features: int) -> tuple[tuple[int, ...], ...]:
+    """The shape of a batch of sentences for each of these widths."""
+    return tuple((BATCH, LENGTH, d) for d in features)
+
+
+CASES = (
+    Case(
+        "FactorizationMachine(600, 50)",
+        "Linear(600, 50)",
+        1.5,
+        lambda: (FactorizationMachine(600, 50), nn.Linear(600, 50), words(600)),
+    ),
+    Case(
+        "FactorizationMachine(600, 50)",
+        "textbook machine",
+        None,
+        lambda: (FactorizationMachine(600, 50), TextbookMachine(600, 50), words(600)),
+    ),
+    Case(
+        "AlignmentFactorization(300, 50)",
+        "three textbook machines",
+        0.6,
+        lambda: (AlignmentFactorization(300, 50), ThreeMachines(300, 50), words(300, 300)),
+    ),
+    Case(
+        "GatedConvBlock(300, 300)",
+        "three Conv1d(300, 300, 3)",
+        0.9,
+        lambda: (GatedConvBlock(300, 300), ThreeConvolutions(300), words(300)),
+    ),
+    Case(
+        "GatedConvBlock(300, 300)",
+        "LSTM(300, 300)",
+        None,
+        lambda: (GatedConvBlock(300, 300), LastOutput(nn.LSTM(300, 300, batch_first=True)), words(300)),
+    ),
+    Case(
+        "DecomposableAlign()",
+        "bmm and two softmaxes",
+        1.1,
+        lambda: (DecomposableAlign(), BareAlignment(), ((BATCH, LENGTH, 200), (BATCH, 8, 200))),
+    ),
+    Case("IntraAlign()", "bmm and a softmax", None, lambda: (IntraAlign(), BareIntraAlignment(), words(200))),
+    Case("Highway(300)", "two Linear and a gate", None, lambda: (Highway(300), TextbookHighway(300), words(300))),
+)
+
+
+class LastOutput(nn.Module):
+    """A recurrent layer's states without its final ones."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The states."""
+        y: Tensor = self.layer(x)[0]
+        return y
+
+
+def run(device: str, dtype: torch.dtype) -> Iterator[tuple[Case, Comparison]]:
+    """Every case, measured."""
+    for case in CASES:
+        torch.manual_seed(0)
+        ours, rival, shapes = case.build()
+        inputs = [torch.randn(*shape, device=device, dtype=dtype) for shape in shapes]
+        steps = [training_step(module.to(device, dtype), *inputs) for module in (ours, rival)]
+        yield case, compare(steps[0], {case.rival: steps[1]})
+
+
+if __name__ == "__main__":
+    for case, comparison in run("cpu", torch.float32):
+        ratio = comparison.ratios[case.rival]
+        print(f"{case.name:32} / {case.rival:28} {ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f}) {case.goal}")

@@ -1,0 +1,127 @@
+"""Training and inference of every reference model, in pairs a second, beside ESIM; and how near they come to the limit.
+
+The limit is this machine's own matrix product of 2,048 by 2,048, measured in the same process: the share of it that a
+model reaches is the arithmetic of its matrix products, divided by time and by that rate.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks.measure import Step, Timing, compare
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+
+from nli_common.batches import Sentence
+from nli_common.lexicon import Lexicon
+from nli_common.recipe import Recipe
+
+SCRIPTS = ("decomposable_attention", "cafe", "gaussian_transformer", "gated_cnn", "lstm_attention", "esim")
+LENGTHS = ((14, 8), (30, 30))
+"""Words of premise and hypothesis: SNLI's means, and long ones."""
+BATCHES = (64, 256)
+WORDS = 10_000
+RIVAL = "ESIM"
+PAPER_RATIOS = {
+    "GaussianTransformer": "3.6 in training, 7.8 in inference (Guo et al. 2019)",
+    "GatedCNN": "4.0 in training (Chen et al. 2019)",
+}
+"""Speeds against ESIM that papers report, on their machines and batches."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One model at one batch size and length."""
+
+    model: str
+    batch: int
+    lengths: tuple[int, int]
+    training: Timing
+    """Seconds of a step of Adam."""
+    inference: Timing
+    """Seconds of a forward pass without gradients."""
+    flops: float
+    """Multiplications and additions in the matrix products of a training step."""
+
+
+def models(device: str) -> dict[str, nn.Module]:
+    """Every reference model with its defaults, over random words of 4 to 9 letters, without subclasses of tags."""
+    generator = torch.Generator().manual_seed(0)
+    letters = torch.randint(97, 123, (WORDS, 9), generator=generator).tolist()
+    spelled = dict.fromkeys("".join(map(chr, row[: 4 + row[8] % 6])) for row in letters)
+    lexicon = Lexicon.random(spelled, 300)
+    made: dict[str, nn.Module] = {}
+    for name in SCRIPTS:
+        for config, model in importlib.import_module(name).SCRIPT.models.items():
+            torch.manual_seed(0)
+            made[config.__name__.removesuffix("Config")] = model(config(), lexicon).to(device)
+    return made
+
+
+def sentence(batch: int, length: int, device: str, seed: int) -> Sentence:
+    """Sentences whose lengths vary: the longest is full, the shortest half of it."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint((length + 1) // 2, length + 1, (batch, 1), generator=generator)
+    lengths[0] = length
+    mask = torch.arange(length) < lengths
+    tokens = torch.randint(WORDS // 2, (batch, length), generator=generator) * mask
+    return Sentence(tokens.to(device), mask.to(device), None)
+
+
+def steps(model: nn.Module, premise: Sentence, hypothesis: Sentence) -> tuple[Step, Step]:
+    """A step of training, as the scripts do it, and one of inference."""
+    optimizer = Recipe(lr=1e-4).make_optimizer(model)
+    labels = torch.zeros(len(premise.tokens), dtype=torch.int64, device=premise.tokens.device)
+
+    def train() -> Tensor:
+        model.train()
+        loss = nn.functional.cross_entropy(model(premise, hypothesis), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def infer() -> Tensor:
+        model.eval()
+        with torch.inference_mode():
+            logits: Tensor = model(premise, hypothesis)
+        return logits
+
+    return train, infer
+
+
+def product_flops(step: Step) -> float:
+    """Multiplications and additions of the matrix products; recurrent layers are taken apart to be counted."""
+    with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter:
+        step()
+    return counter.get_total_flops()
+
+
+def product_rate(device: str) -> float:
+    """Multiplications and additions a second of one large matrix product."""
+    a, b = (torch.randn(2048, 2048, device=device) for _ in range(2))
+    return 2 * 2048**3 / compare(lambda: a @ b, {}, rounds=7).seconds["ours"].median
+
+
+def run(device: str) -> Iterator[Speed]:
+    """Every model at every batch size and length; each takes its turn in each round."""
+    every = models(device)
+    for lengths in LENGTHS:
+        for batch in BATCHES:
+            pair = tuple(sentence(batch, length, device, seed) for seed, length in enumerate(lengths))
+            both = {name: steps(model, *pair) for name, model in every.items()}
+            flops = {name: product_flops(train) for name, (train, _) in both.items()}
+            timed = []
+            for phase in (0, 1):
+                rivals = {name: phases[phase] for name, phases in both.items()}
+                ours = rivals.pop(RIVAL)
+                seconds = compare(ours, rivals, rounds=7, round_seconds=0.2).seconds
+                timed.append({RIVAL if name == "ours" else name: timing for name, timing in seconds.items()})
+            for name in every:
+                yield Speed(name, batch, lengths, timed[0][name], timed[1][name], flops[name])

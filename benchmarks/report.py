@@ -1,0 +1,131 @@
+"""What the measurements say, as a page: tables of ratios and a plot, from the JSON that the measurements wrote."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+def write_page(measured: Path, folder: Path) -> None:
+    """Write ``NAME.md`` and ``NAME.png`` beside each other from ``NAME.json``."""
+    held = json.loads(measured.read_text())
+    folder.mkdir(parents=True, exist_ok=True)
+    plot_lengths(held, folder / f"{measured.stem}.png")
+    (folder / f"{measured.stem}.md").write_text(page(held, f"{measured.stem}.png"))
+
+
+def page(held: dict[str, Any], plot: str) -> str:
+    """The whole page in Markdown."""
+    device, dtype = held["device"], held["dtype"]
+    parts = [
+        f"# {'CUDA' if device == 'cuda' else 'CPU'}, {dtype}",
+        f"{held['machine']}; {held['threads']} threads; torch {held['torch']}; `{held['command']}`.",
+        "## Self-attention with a trainable Gaussian prior",
+        "Forward and backward pass, time of ours divided by the rival's: median of the rounds, quartiles in brackets. "
+        'd = 120, 4 heads, `window="auto"`, the prior as it starts.',
+        attention_table(held["attention"]),
+        f"![Time per token and peak memory against length]({plot})",
+        "## Other layers",
+        "Forward and backward pass on 64 sentences of 14 words.",
+        layer_table(held["layers"]),
+    ]
+    if held.get("models"):
+        parts += [
+            "## Whole models",
+            "Pairs a second with the papers' default sizes and 300-d vectors, median of the rounds; a training step is "
+            "forward, backward and Adam's. The last column is the share of the rate of one large matrix product here, "
+            f"{held['product_rate'] / 1e9:.0f} GFLOP/s, that the products of a training step reach.",
+            model_table(held["models"]),
+            paper_ratios(held),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def attention_table(rows: list[dict[str, Any]]) -> str:
+    """A row for each length; the goal is the largest ratio to plain attention that was asked for."""
+    rivals = list(dict.fromkeys(name for row in rows for name in row["ratios"]))
+    lines = [["length", "batch", "ours, ms", *rivals, "goal", "µs a token"]]
+    for row in rows:
+        seconds = row["seconds"]["ours"]["median"]
+        ratios = [_ratio(row["ratios"].get(name)) for name in rivals]
+        goal = "–" if row["goal"] is None else f"≤ {row['goal']:g}"
+        tokens = row["batch"] * row["length"]
+        lines.append(
+            [
+                f"{row['length']:,}",
+                f"{row['batch']}",
+                f"{1e3 * seconds:.1f}",
+                *ratios,
+                goal,
+                f"{1e6 * seconds / tokens:.2f}",
+            ]
+        )
+    return _table(lines)
+
+
+def layer_table(rows: list[dict[str, Any]]) -> str:
+    """A row for each layer and rival."""
+    lines = [["layer", "rival", "ours, ms", "ours / rival", "goal"]]
+    for row in rows:
+        ours = f"{1e3 * row['seconds']['ours']['median']:.2f}"
+        goal = "–" if row["goal"] is None else f"≤ {row['goal']:g}"
+        lines.append([row["layer"], row["rival"], ours, _ratio(row["ratio"]), goal])
+    return _table(lines)
+
+
+def model_table(rows: list[dict[str, Any]]) -> str:
+    """A row for each model at each batch size and length."""
+    esim = {(row["batch"], *row["lengths"]): row for row in rows if row["model"] == "ESIM"}
+    lines = [["model", "lengths", "batch", "training", "/ ESIM", "inference", "/ ESIM", "share of the rate"]]
+    for row in sorted(rows, key=lambda row: (row["lengths"], row["batch"])):
+        beside = esim[(row["batch"], *row["lengths"])]
+        cells = [row["model"], "/".join(map(str, row["lengths"])), f"{row['batch']}"]
+        for phase in ("training", "inference"):
+            seconds = row[phase]["median"]
+            cells += [f"{row['batch'] / seconds:,.0f}", f"{beside[phase]['median'] / seconds:.1f}"]
+        lines.append([*cells, f"{100 * row['share']:.0f} %"])
+    return _table(lines)
+
+
+def paper_ratios(held: dict[str, Any]) -> str:
+    """What the papers say of the same ratio."""
+    said = "; ".join(f"{model}: {ratio}" for model, ratio in held["paper_ratios"].items())
+    return f"Speeds relative to ESIM in the papers, on their machines: {said}."
+
+
+def plot_lengths(held: dict[str, Any], path: Path) -> None:
+    """Time per token, and peak memory, against length."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    times: dict[str, list[tuple[int, float]]] = {}
+    for row in held["attention"]:
+        for name, timing in row["seconds"].items():
+            times.setdefault(name, []).append((row["length"], 1e6 * timing["median"] / row["batch"] / row["length"]))
+    peaks: dict[str, list[tuple[int, float]]] = {}
+    for row in held["memory"]:
+        peaks.setdefault(row["name"], []).append((row["length"], row["bytes"] / 2**20))
+    for axes, series, label in ((left, times, "µs per token"), (right, peaks, "peak memory, MiB")):
+        for name, points in series.items():
+            bold = {"linewidth": 2.5, "color": "C3"} if name == "ours" else {"linewidth": 1.2}
+            axes.plot(*zip(*points, strict=True), marker="o", markersize=4, label=name, **bold)
+        axes.set(xscale="log", yscale="log", xlabel="words in a sentence", ylabel=label)
+        axes.set_xscale("log", base=2)
+        axes.grid(alpha=0.3)
+    left.legend(frameon=False)
+    left.set_title("forward and backward")
+    right.set_title("of one sentence")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def _ratio(timing: dict[str, float] | None) -> str:
+    return "–" if timing is None else f"{timing['median']:.2f} ({timing['low']:.2f}–{timing['high']:.2f})"
+
+
+def _table(lines: list[list[str]]) -> str:
+    head, *rows = lines
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))

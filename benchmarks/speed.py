@@ -1,0 +1,102 @@
+"""Speed and memory of the layers and models against named alternatives.
+
+    python -m benchmarks.speed                                 # the CPU, float32
+    python -m benchmarks.speed --device cuda --dtype bfloat16
+
+Writes ``benchmarks/speed-DEVICE-DTYPE.json`` and, from it, the page and the plot in ``docs/speed``.
+"""
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import attention, layers, models
+from benchmarks.report import write_page
+
+HERE = Path(__file__).parent
+PAGES = HERE.parent / "docs" / "speed"
+MEMORY_LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 65536)
+PLAIN = "plain attention"
+
+
+def main() -> None:
+    """Take every measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--memory", nargs=2, metavar=("NAME", "LENGTH"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    dtype = getattr(torch, options.dtype)
+    if options.memory:
+        name, length = options.memory
+        print(attention.memory(name, int(length), options.device, dtype))
+        return
+    result = measure(options.device, dtype, options.dtype)
+    path = HERE / f"speed-{options.device}-{options.dtype}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    write_page(path, PAGES)
+    print((PAGES / f"{path.stem}.md").read_text())
+
+
+def measure(device: str, dtype: torch.dtype, dtype_name: str) -> dict[str, Any]:
+    """Everything that the page shows."""
+    machine = torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()} processor"
+    result: dict[str, Any] = {
+        "command": f"python -m benchmarks.speed --device {device} --dtype {dtype_name}",
+        "machine": machine,
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "device": device,
+        "dtype": dtype_name,
+        "attention": [],
+        "layers": [],
+    }
+    for batch, length, comparison in attention.run(device, dtype):
+        goal = attention.GOALS.get(length) if device == "cpu" else None
+        result["attention"].append({"batch": batch, "length": length, "goal": goal, **asdict(comparison)})
+        _say(f"attention, {length} words", comparison.ratios.get(PLAIN))
+    result["memory"] = [row for name in ("ours", PLAIN, "textbook") for row in peaks(name, device, dtype_name)]
+    for case, comparison in layers.run(device, dtype):
+        goal = case.goal if device == "cpu" else None
+        row = {"layer": case.name, "rival": case.rival, "goal": goal, "ratio": asdict(comparison.ratios[case.rival])}
+        result["layers"].append(row | {"seconds": asdict(comparison)["seconds"]})
+        _say(f"{case.name} against {case.rival}", comparison.ratios[case.rival])
+    if dtype == torch.float32:
+        rate = models.product_rate(device)
+        result |= {"product_rate": rate, "paper_ratios": models.PAPER_RATIOS, "models": []}
+        for speed in models.run(device):
+            share = speed.flops / speed.training.median / rate
+            result["models"].append(asdict(speed) | {"share": share})
+            _say(f"{speed.model}, batch {speed.batch}, {speed.lengths} words", None)
+    return result
+
+
+def peaks(name: str, device: str, dtype: str) -> list[dict[str, Any]]:
+    """Peak memory at every length, each in a process of its own; the whole matrix of scores up to 4,096 words."""
+    rows = []
+    for length in MEMORY_LENGTHS:
+        if name in attention.WHOLE_MATRIX and length > 4096:
+            break
+        if name != "ours" and length > 16384:
+            break
+        command = [sys.executable, "-m", "benchmarks.speed", "--device", device, "--dtype", dtype]
+        done = subprocess.run(
+            [*command, "--memory", name, str(length)], cwd=HERE.parent, capture_output=True, text=True, check=True
+        )
+        rows.append({"name": name, "length": length, "bytes": float(done.stdout)})
+    return rows
+
+
+def _say(what: str, ratio: Any) -> None:
+    print(what if ratio is None else f"{what}: {ratio.median:.2f}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
