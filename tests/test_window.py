@@ -53,6 +53,18 @@ def test_the_smallest_window_is_that_of_the_theorem(
     assert found == fits[0] or found in on_the_edge
 
 
+@given(w=WIDTHS, c=CENTRES, length=st.integers(1, 40), score_range=st.floats(0, 5), tolerance=st.floats(0.01, 0.99))
+def test_a_generous_tolerance_is_kept_too(
+    w: float, c: float, length: int, score_range: float, tolerance: float
+) -> None:
+    """Even where it is so large that a window short of the peak could keep it in the rows that were looked at."""
+    found = functional.smallest_window(bias(w, c, length), score_range, tolerance)
+    assert functional.discarded_mass_bound(bias(w, c, length), found, score_range) <= tolerance * (1 + 1e-9)
+    if found > math.sqrt(c / w) + 1:
+        worst, _ = worst_ratio(w, c, length, found - 1)
+        assert 1 / (1 + math.exp(-worst - score_range)) > tolerance * (1 - 1e-9)
+
+
 @pytest.mark.parametrize(
     ("w", "windows"), [(0.01, (39, 46, 47, 49)), (0.05, (17, 21, 21, 22)), (0.1, (12, 15, 15, 16)), (1, (4, 4, 4, 5))]
 )
@@ -181,6 +193,15 @@ def test_the_certificate_is_never_below_what_was_lost(number: int, window: int) 
     assert torch.all((lost <= bound * (1 + 1e-9) + 1e-15)[:, :, mask[0]])
 
 
+def test_padding_stays_out_however_low_the_real_scores_are() -> None:
+    q = torch.ones(1, 1, 6, 1, dtype=torch.float64)
+    mask = torch.tensor([[True, True, True, False, False, False]])
+    k = -1e6 * mask[:, None, :, None].double()
+    weights = functional.windowed_scores(q, k, torch.zeros(2, 6, dtype=torch.float64), mask).softmax(-1)
+    assert_close(weights.sum(-1).flatten()[:3], torch.ones(3, dtype=torch.float64))
+    assert_close(weights[0, 0, 0, 0], torch.tensor([0, 0, 1, 1, 1, 0], dtype=torch.float64) / 3)
+
+
 @given(number=st.integers(0, 10**6), window=st.integers(0, 100), spare=st.integers(0, 5))
 def test_blocks_with_a_cut_equal_a_band_of_the_whole_matrix(number: int, window: int, spare: int) -> None:
     """With a bias of minus infinity beyond the window, and blocks of that size or a larger one."""
@@ -258,6 +279,19 @@ def test_a_far_word_that_outshouts_the_near_ones_widens_the_window() -> None:
     assert_close(layer(x), whole(x), atol=1e-5, rtol=1e-5)
     narrow = attention(window=20)
     assert (narrow(x) - whole(x)).abs().max() > 1e-2, "nothing was at stake"
+
+
+def test_a_word_alone_among_padding_looks_farther() -> None:
+    """Its own place is punished, and the near ones that would outweigh a far word are not there."""
+    prior = GaussianPrior(0.1, -20.0, dtype=torch.float64)
+    log_bias = functional.gaussian_bias(prior.w.detach(), prior.b.detach(), torch.arange(400))
+    near, far = (functional.smallest_window(log_bias, 0.01, 2**-24, holes=holes) for holes in (False, True))
+    assert near < far
+    x, mask = normal(14, 1, 400, EMBED_DIM, scale=1e-3), torch.zeros(1, 400, dtype=torch.bool)
+    mask[0, [5 * near - 1, 6 * near]] = True  # the last word of a block, and the first of the next but one
+    layer, whole = attention(prior=prior), attention(None, prior=prior)
+    assert blocks_used(layer, x, mask)
+    assert_close(layer(x, mask), whole(x, mask), atol=1e-9, rtol=1e-5)
 
 
 @pytest.mark.parametrize("window", [0, 1, 7, 16, 20])

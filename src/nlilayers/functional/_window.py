@@ -128,6 +128,9 @@ def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float, *, h
         score_range: :math:`R`.
         holes: whether padding may lie between real tokens.
 
+    Shape:
+        ``(L,)`` → a number from 0 to 1.
+
     Example::
 
         >>> import torch
@@ -188,7 +191,7 @@ def _log_ratio(log_bias: Tensor, row: Tensor, window: Tensor, *, holes: bool) ->
     beyond = torch.cat([beta.flip(0).logcumsumexp(0).flip(0)[1:], nothing])
     left, right = row[:, None], beta.shape[0] - 1 - row[:, None]
     # Beyond the window and no farther than the sentence goes; a difference of whole sums would be all rounding.
-    tail = torch.logaddexp(*(_less(beyond[window], beyond[side.clamp(min=window)]) for side in (left, right)))
+    tail = torch.logaddexp(_less(beyond[window], beyond[left]), _less(beyond[window], beyond[right]))
     if holes:
         return tail - beta[0]
     return tail - torch.logaddexp(within[left.clamp(max=window)], apart[right.clamp(max=window)])
