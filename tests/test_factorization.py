@@ -341,3 +341,13 @@ def test_three_features_equal_the_double_loop_at_many_features(d: int) -> None:
     machines = [lists(machine) for machine in (layer.concat, layer.subtract, layer.multiply)]
     expected = oracles.alignment_factorization(x.tolist(), aligned.tolist(), *machines)
     assert_close(layer(x, aligned), torch.tensor(expected, dtype=torch.float64), atol=1e-9, rtol=1e-9)
+
+
+def test_forward_mode_backward_mode_and_second_derivatives_agree() -> None:
+    inputs = tuple(normal(seed, *shape).requires_grad_() for seed, shape in enumerate([(3, 5), (), (5,), (5, 2)]))
+    forwards = torch.func.jacfwd(functional.factorization_machine, argnums=(0, 1, 2, 3))(*inputs)
+    backwards = torch.func.jacrev(functional.factorization_machine, argnums=(0, 1, 2, 3))(*inputs)
+    for forward, backward in zip(forwards, backwards, strict=True):
+        assert_close(forward, backward, atol=1e-12, rtol=1e-12)
+    assert torch.autograd.gradcheck(functional.factorization_machine, inputs, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(functional.factorization_machine, inputs)

@@ -281,6 +281,16 @@ def test_a_far_word_that_outshouts_the_near_ones_widens_the_window() -> None:
     assert (narrow(x) - whole(x)).abs().max() > 1e-2, "nothing was at stake"
 
 
+def test_the_layers_certificate_covers_what_its_window_leaves_out() -> None:
+    """Nearly equal scores, for which the bound is tight but for its second side at both ends of the sentence."""
+    prior, x, distance = GaussianPrior(0.02), normal(15, 1, 300, EMBED_DIM, scale=1e-3), functional.token_distances(300)
+    layer = attention(8, prior=prior)
+    weights = attention(None, prior=prior).attention_weights(x)
+    lost, bound = (weights * (distance.abs() > 8)).sum(3), layer.discarded_mass_bound(x)
+    assert torch.all(lost <= bound)
+    assert torch.all((bound <= 1.01 * lost)[:, :, 30:-30]) and torch.all(bound <= 2.1 * lost)
+
+
 def test_a_word_alone_among_padding_looks_farther() -> None:
     """Its own place is punished, and the near ones that would outweigh a far word are not there."""
     prior = GaussianPrior(0.1, -20.0, dtype=torch.float64)

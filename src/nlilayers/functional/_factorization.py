@@ -98,7 +98,7 @@ def _parts(x: Tensor, weight: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Parts(torch.autograd.Function):
-    """Two matrix products each way. Autograd's own way back from the squares reads and writes x ten times."""
+    """One matrix product, and two on the way back, where autograd's own takes several more passes over x."""
 
     generate_vmap_rule = True
 
@@ -119,9 +119,10 @@ class _Parts(torch.autograd.Function):
         both = torch.cat([projected, one_by_one[:, None]], dim=1)
         to_both = x.T @ both
         to_factors = to_both[:, :-1] - (x.square().T @ one_by_one)[:, None] * factors
-        # In place: a new tensor of this size costs more than the sum.
-        to_x = (x * -factors.square().sum(1)).mul_(one_by_one[:, None])
-        return to_x.addmm_(both, torch.cat([factors, weight[:, None]], dim=1).T), to_both[:, -1], to_factors
+        to_x = both @ torch.cat([factors, weight[:, None]], dim=1).T
+        # In place, for a new tensor of this size costs more than the sum; but not where this is differentiated again.
+        add = to_x.addcmul if torch.is_grad_enabled() else to_x.addcmul_
+        return add(x * factors.square().sum(1), one_by_one[:, None], value=-1), to_both[:, -1], to_factors
 
     @staticmethod
     def jvp(ctx: Any, x_moves: Tensor, weight_moves: Tensor, factors_move: Tensor) -> tuple[Tensor, Tensor]:
