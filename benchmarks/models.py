@@ -121,7 +121,7 @@ def run(device: str) -> Iterator[Speed]:
             for phase in (0, 1):
                 rivals = {name: phases[phase] for name, phases in both.items()}
                 ours = rivals.pop(RIVAL)
-                seconds = compare(ours, rivals, rounds=7, round_seconds=0.2).seconds
+                seconds = compare(ours, rivals, rounds=5, round_seconds=0.1).seconds
                 timed.append({RIVAL if name == "ours" else name: timing for name, timing in seconds.items()})
             for name in every:
                 yield Speed(name, batch, lengths, timed[0][name], timed[1][name], flops[name])
