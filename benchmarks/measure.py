@@ -83,17 +83,16 @@ def _tensors(y: object) -> list[Tensor]:
 
 
 def peak_memory(build: Callable[[], Step], device: str) -> float:
-    """Bytes that a step needs at its peak, beyond what was there before it; on CPU, of this whole process.
+    """Bytes that a module, its input and one step need at their peak, beyond what was there before them.
 
     A process has one peak: on CPU, call it once in a process of its own.
     """
-    step = build()
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        step()
+        build()()
         torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated() - before
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    step()
+    build()()
     return 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

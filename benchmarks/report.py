@@ -109,9 +109,12 @@ def plot_lengths(held: dict[str, Any], path: Path) -> None:
     peaks: dict[str, list[tuple[int, float]]] = {}
     for row in held["memory"]:
         peaks.setdefault(row["name"], []).append((row["length"], row["bytes"] / 2**20))
+    colours = {name: f"C{i}" for i, name in enumerate(times)}
     for axes, series, label in ((left, times, "µs per token"), (right, peaks, "peak memory, MiB")):
         for name, points in series.items():
-            bold = {"linewidth": 2.5, "color": "C3"} if name == "ours" else {"linewidth": 1.2}
+            bold = (
+                {"linewidth": 2.5, "color": "black"} if name == "ours" else {"linewidth": 1.2, "color": colours[name]}
+            )
             axes.plot(*zip(*points, strict=True), marker="o", markersize=4, label=name, **bold)
         axes.set(xscale="log", yscale="log", xlabel="words in a sentence", ylabel=label)
         axes.set_xscale("log", base=2)

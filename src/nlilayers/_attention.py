@@ -11,11 +11,11 @@ from nlilayers._checks import require_mask, require_probability, require_sequenc
 from nlilayers._priors import GaussianPrior
 from nlilayers.masking import zero_padding
 
-SHORTEST_IN_BLOCKS = 128
+SHORTEST_IN_BLOCKS = 160
 """Words of a sentence below which no window is looked for."""
 SMALLEST_BLOCK = 16
 """Words of a block at least."""
-BLOCKS_PAY = 7
+BLOCKS_PAY = 8
 """Blocks of a sentence from which on they are faster than the whole matrix of scores."""
 
 

@@ -1,6 +1,5 @@
 """The two products that every attention is made of: scores, and sums that they weigh."""
 
-from einops import einsum
 from torch import Tensor
 
 
@@ -26,7 +25,7 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
         >>> dot_scores(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[3.0, 4.0], [0.0, 1.0]]]))
         tensor([[[11.,  2.]]])
     """
-    return einsum(queries, keys, "... n d, ... m d -> ... n m")
+    return queries @ keys.mT
 
 
 def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
@@ -49,4 +48,4 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
         >>> weighted_sum(torch.tensor([[[0.5, 0.5]]]), torch.tensor([[[1.0], [3.0]]]))
         tensor([[[2.]]])
     """
-    return einsum(weights, values, "... n m, ... m d -> ... n d")
+    return weights @ values

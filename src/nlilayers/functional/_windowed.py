@@ -1,7 +1,7 @@
 """Self-attention within a window, in blocks of tokens: time and memory linear in the length."""
 
 import torch
-from einops import einsum, rearrange
+from einops import rearrange
 from torch import Tensor
 
 from nlilayers._precision import at_least_float32
@@ -40,7 +40,7 @@ def windowed_scores(
     """
     size, length = log_bias.shape[0], queries.shape[2]
     rows = rearrange(_filled(queries * scale, size), "b h (blocks i) d -> b h blocks i d", i=size)
-    scores = einsum(rows, _with_neighbours(keys, size), "b h blocks i d, b h blocks j d -> b h blocks i j")
+    scores = rows @ _with_neighbours(keys, size).mT
     real = torch.ones(1, length, dtype=torch.bool, device=keys.device) if mask is None else mask
     columns = rearrange(_with_neighbours(real[:, None, :, None], size), "b h blocks j one -> b h blocks one j")
     biased = (scores + log_bias).to(at_least_float32(scores.dtype))
@@ -66,8 +66,7 @@ def attend_windows(weights: Tensor, values: Tensor) -> Tensor:
         >>> attend_windows(weights, torch.tensor([[[[1.0], [3.0]]]])).flatten()
         tensor([2., 2.])
     """
-    neighbours = _with_neighbours(values, weights.shape[3])
-    y = einsum(weights, neighbours, "b h blocks i j, b h blocks j d -> b h blocks i d")
+    y = weights @ _with_neighbours(values, weights.shape[3])
     return rearrange(y, "b h blocks i d -> b h (blocks i) d")[:, :, : values.shape[2]]
 
 
