@@ -92,6 +92,8 @@ def alignment_factorization(
 
 def _parts(x: Tensor, weight: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
     """The terms of one feature at a time, the linear ones less half the pairs of a feature with itself; and ``x V``."""
+    if torch.compiler.is_compiling():  # the compiler fuses the way back itself, and takes no jvp of ours
+        return x @ weight - x.square() @ factors.square().sum(1) / 2, x @ factors
     rows = x.reshape(-1, x.shape[-1])
     one_by_one, projected = _Parts.apply(rows, weight, factors)  # type: ignore[no-untyped-call]  # torch has no types
     return one_by_one.view(x.shape[:-1]), projected.view(*x.shape[:-1], factors.shape[1])
