@@ -116,7 +116,7 @@ def plot_lengths(held: dict[str, Any], path: Path) -> None:
                 {"linewidth": 2.5, "color": "black"} if name == "ours" else {"linewidth": 1.2, "color": colours[name]}
             )
             axes.plot(*zip(*points, strict=True), marker="o", markersize=4, label=name, **bold)
-        axes.set(xscale="log", yscale="log", xlabel="words in a sentence", ylabel=label)
+        axes.set(yscale="log", xlabel="words in a sentence", ylabel=label)
         axes.set_xscale("log", base=2)
         axes.grid(alpha=0.3)
     left.legend(frameon=False)

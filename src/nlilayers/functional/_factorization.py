@@ -92,10 +92,10 @@ def alignment_factorization(
 
 def _parts(x: Tensor, weight: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
     """The terms of one feature at a time, the linear ones less half the pairs of a feature with itself; and ``x V``."""
-    if torch.compiler.is_compiling():  # the compiler fuses the way back itself, and takes no jvp of ours
-        return x @ weight - x.square() @ factors.square().sum(1) / 2, x @ factors
     rows = x.reshape(-1, x.shape[-1])
-    one_by_one, projected = _Parts.apply(rows, weight, factors)  # type: ignore[no-untyped-call]  # torch has no types
+    # Compiled, the way back is the compiler's own: it fuses the passes, and takes no jvp of ours.
+    parts: Any = _Parts.forward if torch.compiler.is_compiling() else _Parts.apply
+    one_by_one, projected = parts(rows, weight, factors)
     return one_by_one.view(x.shape[:-1]), projected.view(*x.shape[:-1], factors.shape[1])
 
 
