@@ -31,6 +31,7 @@ docs: $(READY)  ## the site, in docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 bench: $(READY)  ## every benchmark, measured here; writes the tables in benchmarks/
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,bench]'
 	$(BIN)/python -m benchmarks
 
 clean:

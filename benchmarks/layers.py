@@ -36,6 +36,23 @@ class TextbookMachine(nn.Module):
         return y
 
 
+class InstalledMachine(nn.Module):
+    """torchfm's pairs, which it takes as the vectors ``x_i v_i``, and a linear layer."""
+
+    def __init__(self, in_features: int, num_factors: int) -> None:
+        super().__init__()
+        from torchfm.layer import FactorizationMachine as Pairs
+
+        self.linear, self.pairs = nn.Linear(in_features, 1), Pairs()
+        self.factors = nn.Parameter(torch.randn(in_features, num_factors) / in_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The scalar of each vector."""
+        rows = x.reshape(-1, x.shape[-1])
+        y: Tensor = (self.linear(rows) + self.pairs(rows[:, :, None] * self.factors)).view(x.shape[:-1])
+        return y
+
+
 class ThreeMachines(nn.Module):
     """CAFE's comparison with three textbook machines."""
 
@@ -120,6 +137,12 @@ CASES = (
         "textbook machine",
         None,
         lambda: (FactorizationMachine(600, 50), TextbookMachine(600, 50), words(600)),
+    ),
+    Case(
+        "FactorizationMachine(600, 50)",
+        "torchfm",
+        None,
+        lambda: (FactorizationMachine(600, 50), InstalledMachine(600, 50), words(600)),
     ),
     Case(
         "AlignmentFactorization(300, 50)",

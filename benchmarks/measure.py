@@ -48,6 +48,7 @@ def compare(ours: Step, rivals: Mapping[str, Step], *, rounds: int = 15, round_s
         rounds: how often each has its turn.
         round_seconds: a turn repeats its call for about so long.
     """
+    settle_allocator()
     steps = {"ours": ours, **rivals}
     timers = {
         name: Timer("step()", globals={"step": step}, num_threads=torch.get_num_threads())
@@ -63,6 +64,15 @@ def compare(ours: Step, rivals: Mapping[str, Step], *, rounds: int = 15, round_s
             seconds[name].append(timer.timeit(repeats[name]).mean)
     ratios = {name: Timing.of([a / b for a, b in zip(seconds["ours"], seconds[name], strict=True)]) for name in rivals}
     return Comparison({name: Timing.of(times) for name, times in seconds.items()}, ratios, rounds)
+
+
+def settle_allocator() -> None:
+    """Bring the C library's allocator where a training that runs for a while has it.
+
+    At the start of a process it returns every tensor of some 100 KB to the system; it stops that for tensors up to the
+    size of the largest one that was returned, at most 32 MiB. Which of the rivals pays for it would be chance.
+    """
+    torch.zeros(8_000_000)
 
 
 def training_step(module: nn.Module, *inputs: Tensor) -> Step:

@@ -4,6 +4,7 @@ The limit is this machine's own matrix product of 2,048 by 2,048, measured in th
 model reaches is the arithmetic of its matrix products, divided by time and by that rate.
 """
 
+import copy
 import importlib
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.measure import Step, Timing, compare
+from benchmarks import spent
+from benchmarks.measure import Comparison, Step, Timing, compare
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
@@ -48,6 +50,8 @@ class Speed:
     """Seconds of a forward pass without gradients."""
     flops: float
     """Multiplications and additions in the matrix products of a training step."""
+    spent: dict[str, float]
+    """The share of each kind of work in a training step."""
 
 
 def models(device: str) -> dict[str, nn.Module]:
@@ -103,6 +107,15 @@ def product_flops(step: Step) -> float:
     return counter.get_total_flops()
 
 
+def compiled(device: str) -> Iterator[tuple[str, Comparison]]:
+    """Every model's step compiled, as ours, against the same model's as it is, on short sentences."""
+    for name, model in models(device).items():
+        pair = tuple(sentence(BATCHES[0], length, device, seed) for seed, length in enumerate(LENGTHS[0]))
+        twin = copy.deepcopy(model)
+        twin.compile(dynamic=True)
+        yield name, compare(steps(twin, *pair)[0], {"eager": steps(model, *pair)[0]}, rounds=7, round_seconds=0.2)
+
+
 def product_rate(device: str) -> float:
     """Multiplications and additions a second of one large matrix product."""
     a, b = (torch.randn(2048, 2048, device=device) for _ in range(2))
@@ -123,5 +136,6 @@ def run(device: str) -> Iterator[Speed]:
                 ours = rivals.pop(RIVAL)
                 seconds = compare(ours, rivals, rounds=5, round_seconds=0.1).seconds
                 timed.append({RIVAL if name == "ours" else name: timing for name, timing in seconds.items()})
-            for name in every:
-                yield Speed(name, batch, lengths, timed[0][name], timed[1][name], flops[name])
+            for name, (train, _) in both.items():
+                shares = spent.shares(train, device)
+                yield Speed(name, batch, lengths, timed[0][name], timed[1][name], flops[name], shares)

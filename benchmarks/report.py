@@ -43,6 +43,10 @@ def page(held: dict[str, Any], plot: str) -> str:
             f"{held['product_rate'] / 1e9:.0f} GFLOP/s, that the products of a training step reach.",
             model_table(held["models"]),
             paper_ratios(held),
+            "What the operators of a training step are spent on, batches of 64 pairs of 14 and 8 words:",
+            spent_table(held["models"]),
+            "A compiled training step's time divided by that of the same step as it is, on the same pairs:",
+            compiled_table(held["compiled"]),
         ]
     return "\n\n".join(parts) + "\n"
 
@@ -91,6 +95,20 @@ def model_table(rows: list[dict[str, Any]]) -> str:
             cells += [f"{row['batch'] / seconds:,.0f}", f"{beside[phase]['median'] / seconds:.1f}"]
         lines.append([*cells, f"{100 * row['share']:.0f} %"])
     return _table(lines)
+
+
+def spent_table(rows: list[dict[str, Any]]) -> str:
+    """A row for each model, at the smallest batch of the shortest sentences."""
+    smallest = min((*row["lengths"], row["batch"]) for row in rows)
+    rows = [row for row in rows if (*row["lengths"], row["batch"]) == smallest]
+    lines = [["model", *rows[0]["spent"]]]
+    lines += [[row["model"], *(f"{100 * share:.0f} %" for share in row["spent"].values())] for row in rows]
+    return _table(lines)
+
+
+def compiled_table(rows: list[dict[str, Any]]) -> str:
+    """A row for each model."""
+    return _table([["model", "compiled / eager"], *([row["model"], _ratio(row["ratio"])] for row in rows)])
 
 
 def paper_ratios(held: dict[str, Any]) -> str:

@@ -76,6 +76,10 @@ def measure(device: str, dtype: torch.dtype, dtype_name: str) -> dict[str, Any]:
             share = speed.flops / speed.training.median / rate
             result["models"].append(asdict(speed) | {"share": share})
             _say(f"{speed.model}, batch {speed.batch}, {speed.lengths} words", None)
+        result["compiled"] = []
+        for model, comparison in models.compiled(device):
+            result["compiled"].append({"model": model, "ratio": asdict(comparison.ratios["eager"])})
+            _say(f"{model} compiled", comparison.ratios["eager"])
     return result
 
 

@@ -180,7 +180,7 @@ class GatedLinearUnit(nn.Module):
         super().__init__()
         # Four times the variance of what enters: a gate that is half open leaves a quarter of it.
         bound = (12 / (in_features * kernel_size)) ** 0.5
-        self.weight = nn.Parameter(torch.empty(2 * out_features, in_features, kernel_size).uniform_(-bound, bound))
+        self.weight = nn.Parameter(torch.empty(2 * out_features, kernel_size, in_features).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(2 * out_features))  # W and b above V and c
         self.shortcut: nn.Module | None = None
         if residual:

@@ -46,7 +46,7 @@ def gate_rows(layer: GatedConvBlock) -> dict[str, slice | None]:
 
 def by_loop(layer: GatedConvBlock, hidden: list, cell: list) -> tuple[list, list]:
     parts = {
-        name: None if rows is None else (layer.weight[rows].tolist(), layer.bias[rows].tolist())
+        name: None if rows is None else (layer.weight[rows].mT.tolist(), layer.bias[rows].tolist())
         for name, rows in gate_rows(layer).items()
     }
     projection = None if layer.projection is None else layer.projection.weight.tolist()
@@ -207,7 +207,7 @@ def test_windows_of_one_word_do_not_know_the_order(ablation) -> None:
 def test_reversing_the_sentence_and_the_kernels_reverses_the_output(sentence: Sentences, kernel_size: int) -> None:
     stack, mirrored = encoder(kernel_size=kernel_size), encoder(kernel_size=kernel_size)
     for layer in mirrored.blocks:
-        layer.weight.data = layer.weight.data.flip(2)
+        layer.weight.data = layer.weight.data.flip(1)
     ours = mirrored(sentence.x.flip(1), sentence.mask.flip(1))
     assert_close(ours, stack(sentence.x, sentence.mask).flip(1), atol=1e-12, rtol=1e-12)
 
@@ -218,7 +218,7 @@ def test_the_windows_are_conv1ds(device: str, sentence: Sentences, kernel_size: 
     conv = nn.Conv1d(FEATURES, WIDTH, kernel_size, dtype=torch.float64, device=device)
     x = sentence.x.to(device)
     padded = nn.functional.pad(x.mT, ((kernel_size - 1) // 2, kernel_size // 2))
-    assert_close(functional.same_convolution(x, conv.weight, conv.bias), conv(padded).mT, atol=1e-12, rtol=1e-12)
+    assert_close(functional.same_convolution(x, conv.weight.mT, conv.bias), conv(padded).mT, atol=1e-12, rtol=1e-12)
 
 
 def first_cell_gradients(first: Tensor | None, x: Tensor) -> tuple[float, Tensor]:

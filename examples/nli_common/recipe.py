@@ -42,9 +42,10 @@ class Recipe:
     """Adamwr: how many times longer each cycle is than the one before it."""
     normalized_decay: float = 0.0
     """Adamwr: the normalised weight decay; a step's is this times the square root of batch size / (pairs * epochs)."""
-
     compile: bool = False
     """Compile the training step's model: some minutes at the start, and faster steps for a long training."""
+    cuda_graphs: bool = False
+    """Compile it, and on a GPU record each shape's step once and replay it: for small batches."""
 
     def make_optimizer(self, model: nn.Module) -> Optimizer:
         """The optimiser of a model's trainable parameters, weight matrices apart from the rest.

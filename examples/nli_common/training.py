@@ -76,7 +76,8 @@ def fit(
         model, optimizer, batches, loader(dev, EVALUATION_BATCH, None)
     )
     # Evaluation has its own batch size and no gradient, and would be compiled once more.
-    stepped = torch.compile(model, dynamic=True) if recipe.compile else model
+    mode = "reduce-overhead" if recipe.cuda_graphs else "default"
+    stepped = torch.compile(model, dynamic=True, mode=mode) if recipe.compile or recipe.cuda_graphs else model
     global_batch = recipe.batch_size * accelerator.num_processes
     at = Progressed()
     if run.checkpoint.exists():

@@ -36,7 +36,8 @@ class GatedConvBlock(nn.Module):
             gates the block is the paper's plain residual CNN.
 
     Attributes:
-        weight: :math:`W_o, W_f, W_g` one below the other, those that there are, ``(g out_features, in_features, k)``.
+        weight: :math:`W_o, W_f, W_g` one below the other, those that there are, ``(g out_features, k, in_features)``:
+            the :attr:`torch.nn.Conv1d.weight` of the same convolution is its ``weight.mT``.
         bias: :math:`b_o, b_f, b_g` in the same order.
         projection: :math:`W_p`, or ``None`` where the widths match.
 
@@ -74,7 +75,7 @@ class GatedConvBlock(nn.Module):
         self.in_features, self.out_features, self.kernel_size = in_features, out_features, kernel_size
         self.forget_gate, self.output_gate = forget_gate, output_gate
         rows = (1 + forget_gate + output_gate) * out_features
-        self.weight = nn.Parameter(torch.empty(rows, in_features, kernel_size, device=device, dtype=dtype))
+        self.weight = nn.Parameter(torch.empty(rows, kernel_size, in_features, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(rows, device=device, dtype=dtype))
         self.projection = (
             None
@@ -105,7 +106,7 @@ class GatedConvBlock(nn.Module):
         require_mask("mask", mask, hidden.shape[:2])
         hidden = zero_padding(hidden, mask)
         shortcut = hidden if self.projection is None else self.projection(hidden)
-        cell = torch.zeros_like(shortcut) if cell is None else self._checked(cell, hidden, mask)
+        cell = None if cell is None else self._checked(cell, hidden, mask)
         windows = functional.same_convolution(hidden, self.weight, self.bias)
         gates = windows.chunk(1 + self.forget_gate + self.output_gate, -1)
         output = gates[0] if self.output_gate else None

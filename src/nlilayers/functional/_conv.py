@@ -13,34 +13,36 @@ def same_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
     Args:
         x: sentences, 0 at padding.
-        weight: :math:`W`, laid out as in :class:`torch.nn.Conv1d`.
+        weight: :math:`W`, a matrix for each place in the window; :class:`torch.nn.Conv1d` swaps its last two axes.
         bias: :math:`b`.
 
     Shape:
-        ``(b, n, in_features)``, ``(out_features, in_features, k)``, ``(out_features,)`` → ``(b, n, out_features)``.
+        ``(b, n, in_features)``, ``(out_features, k, in_features)``, ``(out_features,)`` → ``(b, n, out_features)``.
 
     Example::
 
         >>> import torch
         >>> from nlilayers.functional import same_convolution
         >>> x = torch.tensor([[[1.0], [2.0], [3.0]]])
-        >>> same_convolution(x, torch.tensor([[[100.0, 10.0, 1.0]]]), torch.zeros(1)).flatten()
+        >>> same_convolution(x, torch.tensor([[[100.0], [10.0], [1.0]]]), torch.zeros(1)).flatten()
         tensor([ 12., 123., 230.])
     """
-    kernel_size = weight.shape[2]
     if x.shape[1] == 0:
-        return x @ weight[:, :, 0].T
-    left = (kernel_size - 1) // 2
-    padded = torch.nn.functional.pad(x, (0, 0, left, kernel_size - 1 - left))
+        return x @ weight[:, 0].T
+    kernel_size = weight.shape[1]
+    left, right = (kernel_size - 1) // 2, kernel_size // 2
     if x.device.type == "cpu" and not torch.compiler.is_compiling():
-        return torch.nn.functional.conv1d(padded.mT, weight, bias).mT
-    # One matrix product: a compiled conv1d is built anew for each length of a sentence, and CUDA's rounds to TF32.
-    windows = padded.unfold(1, kernel_size, 1).flatten(2)  # (b, n, in_features * k)
+        # An image of one row with a pixel for each word: its features lie side by side, as oneDNN would lay them.
+        image = (x if left == right else torch.nn.functional.pad(x, (0, 0, 0, 1))).mT.unsqueeze(2)
+        return torch.nn.functional.conv2d(image, weight.mT.unsqueeze(2), bias, padding=(0, left)).squeeze(2).mT
+    # One matrix product: a compiled convolution is built anew for each length of a sentence, and CUDA's rounds to TF32.
+    padded = torch.nn.functional.pad(x, (0, 0, left, right))
+    windows = padded.unfold(1, kernel_size, 1).mT.flatten(2)  # (b, n, k * in_features)
     return torch.nn.functional.linear(windows, weight.flatten(1), bias)
 
 
 def gated_cell(
-    shortcut: Tensor, cell: Tensor, candidate: Tensor, forget: Tensor | None = None, output: Tensor | None = None
+    shortcut: Tensor, cell: Tensor | None, candidate: Tensor, forget: Tensor | None = None, output: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     r"""Memory and output of one layer for each word: Chen et al. 2019, Eqs 2 and 3.
 
@@ -55,7 +57,7 @@ def gated_cell(
 
     Args:
         shortcut: :math:`z`, the layer's input :math:`h^{L-1}`, or :math:`W_p h^{L-1}` of Eq 3.
-        cell: :math:`c'`, the memory of the layer below.
+        cell: :math:`c'`, the memory of the layer below; ``None`` is 0.
         candidate: :math:`g` before its activation.
         forget: :math:`f` before its sigmoid; ``None`` is the ablation.
         output: :math:`o` before its sigmoid; ``None`` is the ablation.
@@ -71,10 +73,13 @@ def gated_cell(
         >>> gated_cell(shortcut=one, cell=zero, candidate=open_, forget=shut, output=open_)
         (tensor(2.), tensor(1.))
     """
-    if forget is not None:
-        keep = torch.sigmoid(forget)
-        cell = keep * cell + (1 - keep) * shortcut
+    keep = None if forget is None else torch.sigmoid(forget)
+    if keep is None:
+        memory = shortcut
+    elif cell is None:
+        memory = (1 - keep) * shortcut
     else:
-        cell = shortcut
-    new = torch.relu(candidate) if output is None else torch.sigmoid(output) * torch.tanh(candidate)
-    return new + cell, cell
+        memory = torch.addcmul(keep * cell, 1 - keep, shortcut)
+    if output is None:
+        return torch.relu(candidate) + memory, memory
+    return torch.addcmul(memory, torch.sigmoid(output), torch.tanh(candidate)), memory

@@ -1,5 +1,6 @@
 """Factorization machines: the equations of Tay et al. 2018."""
 
+import inspect
 from typing import Any, TypeAlias
 
 import torch
@@ -42,7 +43,7 @@ def factorization_machine(x: Tensor, bias: Tensor, weight: Tensor, factors: Tens
     with without_autocast(x):
         raised, bias, weight, factors = _raised(x, bias, weight, factors)
         one_by_one, projected = _parts(raised, weight, factors)
-        y = bias + one_by_one + projected.square().sum(-1) / 2
+        y = torch.add(bias + one_by_one, projected.square().sum(-1), alpha=0.5)
     return y.to(x.dtype)
 
 
@@ -84,7 +85,7 @@ def alignment_factorization(
         d = x.shape[-1]
         parts = (_parts(word, weight[:d], factors[:d]), _parts(other, weight[d:], factors[d:]))
         one_by_one, projected = (first + second for first, second in zip(*parts, strict=True))
-        y_c = bias + one_by_one + projected.square().sum(-1) / 2
+        y_c = torch.add(bias + one_by_one, projected.square().sum(-1), alpha=0.5)
         y_s = factorization_machine(word - other, *subtract)
         y_m = factorization_machine(word * other, *multiply)
     return torch.stack((y_c, y_s, y_m), -1).to(x.dtype)
@@ -107,8 +108,7 @@ class _Parts(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, weight: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
         """``x w - x^2 |v|^2 / 2``, ``(rows,)``, and ``x V``, ``(rows, k)``."""
-        both = x @ torch.cat([factors, weight[:, None]], dim=1)
-        return both[:, -1] - x.square() @ factors.square().sum(1) / 2, both[:, :-1].clone()
+        return torch.addmv(x @ weight, x.square(), factors.square().sum(1), alpha=-0.5), x @ factors
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
@@ -118,13 +118,12 @@ class _Parts(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, one_by_one: Tensor, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         x, weight, factors = ctx.saved_tensors
-        both = torch.cat([projected, one_by_one[:, None]], dim=1)
-        to_both = x.T @ both
-        to_factors = to_both[:, :-1] - (x.square().T @ one_by_one)[:, None] * factors
-        to_x = both @ torch.cat([factors, weight[:, None]], dim=1).T
+        through_factors = projected @ factors.T
+        from_itself = torch.addcmul(weight, x, factors.square().sum(1), value=-1)
         # In place, for a new tensor of this size costs more than the sum; but not where this is differentiated again.
-        add = to_x.addcmul if torch.is_grad_enabled() else to_x.addcmul_
-        return add(x * factors.square().sum(1), one_by_one[:, None], value=-1), to_both[:, -1], to_factors
+        add = through_factors.addcmul if torch.is_grad_enabled() else through_factors.addcmul_
+        to_factors = torch.addcmul(x.T @ projected, (x.square().T @ one_by_one)[:, None], factors, value=-1)
+        return add(from_itself, one_by_one[:, None]), x.T @ one_by_one, to_factors
 
     @staticmethod
     def jvp(ctx: Any, x_moves: Tensor, weight_moves: Tensor, factors_move: Tensor) -> tuple[Tensor, Tensor]:
@@ -132,6 +131,10 @@ class _Parts(torch.autograd.Function):
         linear = x_moves @ weight + x @ weight_moves
         squares = (x * x_moves) @ factors.square().sum(1) + x.square() @ (factors * factors_move).sum(1)
         return linear - squares, x_moves @ factors + x @ factors_move
+
+
+# PyTorch reads it anew at every call, which takes longer than a small product.
+_Parts.forward.__signature__ = inspect.signature(_Parts.forward)  # type: ignore[attr-defined]
 
 
 def _raised(*tensors: Tensor) -> list[Tensor]:
