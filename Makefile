@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format docs bench clean
+.PHONY: demo test lint format docs bench reliability clean
 
 # Small models without dropout show what word order is worth in a minute; one thread each is fastest at this size.
 DEMO := --hidden-size 64 --vector-size 64 --dropout 0 --no-glorot --optimizer adam --lr 1e-3 --batch-size 32 --epochs 10
 DEMO_RUNS ?= runs/demo
+ATTACKS := portable precision spread faults hostile installing
 
 demo: $(READY)  ## Decomposable Attention, with and without word order, on the generated corpus
 	OMP_NUM_THREADS=1 $(BIN)/python examples/decomposable_attention.py train $(DEMO) --output $(DEMO_RUNS)/vanilla
@@ -33,6 +34,10 @@ docs: $(READY)  ## the site, in docs/_build/html; a warning is an error
 bench: $(READY)  ## every benchmark, measured here; writes the tables in benchmarks/
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,bench]'
 	$(BIN)/python -m benchmarks
+
+reliability: $(READY)  ## every attack at full size; writes docs/reliability
+	for attack in $(ATTACKS); do $(BIN)/python -m reliability.$$attack || exit 1; done
+	$(BIN)/python -m reliability.report
 
 clean:
 	rm -rf $(VENV) docs/_build

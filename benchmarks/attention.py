@@ -157,6 +157,15 @@ def run(device: str, dtype: torch.dtype) -> Iterator[tuple[int, int, Comparison]
         yield 1, length, compare(step("ours", 1, length, device, dtype), {}, rounds=5)
 
 
+def growth() -> dict[str, float]:
+    """Seconds a word of ours at the longest of the comparisons and at the longest of all."""
+    lengths = (SHAPES[-1][1], LONG[-1])
+    steps = {str(length): step("ours", 1, length, "cpu", torch.float32) for length in lengths}
+    shortest, longest = map(str, lengths)
+    seconds = compare(steps[shortest], {longest: steps[longest]}, rounds=9).seconds
+    return {shortest: seconds["ours"].median / lengths[0], longest: seconds[longest].median / lengths[1]}
+
+
 def memory(name: str, length: int, device: str, dtype: torch.dtype) -> float:
     """Bytes that one step of a single sentence needs at its peak."""
     return peak_memory(lambda: step(name, 1, length, device, dtype), device)

@@ -8,6 +8,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import StrMethodFormatter
 
 
 def write_page(measured: Path, folder: Path) -> None:
@@ -29,6 +30,7 @@ def page(held: dict[str, Any], plot: str) -> str:
         'd = 120, 4 heads, `window="auto"`, the prior as it starts.',
         attention_table(held["attention"]),
         f"![Time per token and peak memory against length]({plot})",
+        *kept_memory(held),
         "## Other layers",
         "Forward and backward pass on 64 sentences of 14 words.",
         layer_table(held["layers"]),
@@ -71,6 +73,20 @@ def attention_table(rows: list[dict[str, Any]]) -> str:
             ]
         )
     return _table(lines)
+
+
+def kept_memory(held: dict[str, Any]) -> list[str]:
+    """How the cost of a word grows, with the C library's allocator as it is and told to keep what is freed."""
+    if "kept_memory" not in held:
+        return []
+    kept = held["kept_memory"]
+    shortest, longest = sorted(map(int, kept["as_it_is"]))
+    growth = {how: kept[how][str(longest)] / kept[how][str(shortest)] for how in ("as_it_is", "kept")}
+    return [
+        f"A word of {longest:,} costs {growth['as_it_is']:.2f} times one of {shortest:,}; {growth['kept']:.2f} times "
+        f"where the C library is told to keep what is freed (`GLIBC_TUNABLES={kept['tunables']}`). As it is, it returns "
+        "tensors of more than 32 MiB to the system at once, and each new one is paid for page by page."
+    ]
 
 
 def layer_table(rows: list[dict[str, Any]]) -> str:
@@ -134,8 +150,10 @@ def plot_lengths(held: dict[str, Any], path: Path) -> None:
                 {"linewidth": 2.5, "color": "black"} if name == "ours" else {"linewidth": 1.2, "color": colours[name]}
             )
             axes.plot(*zip(*points, strict=True), marker="o", markersize=4, label=name, **bold)
-        axes.set(yscale="log", xlabel="words in a sentence", ylabel=label)
-        axes.set_xscale("log", base=2)
+        axes.set(xlabel="words in a sentence", ylabel=label)
+        for axis, set_scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+            set_scale("log", base=4)
+            axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
         axes.grid(alpha=0.3)
     left.legend(frameon=False)
     left.set_title("forward and backward")

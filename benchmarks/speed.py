@@ -8,6 +8,7 @@ Writes ``benchmarks/speed-DEVICE-DTYPE.json`` and, from it, the page and the plo
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -24,6 +25,7 @@ HERE = Path(__file__).parent
 PAGES = HERE.parent / "docs" / "speed"
 MEMORY_LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 65536)
 PLAIN = "plain attention"
+KEEP_MEMORY = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=100000000000"
 
 
 def main() -> None:
@@ -32,11 +34,15 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--memory", nargs=2, metavar=("NAME", "LENGTH"), help=argparse.SUPPRESS)
+    parser.add_argument("--growth", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     dtype = getattr(torch, options.dtype)
     if options.memory:
         name, length = options.memory
         print(attention.memory(name, int(length), options.device, dtype))
+        return
+    if options.growth:
+        print(json.dumps(attention.growth()))
         return
     result = measure(options.device, dtype, options.dtype)
     path = HERE / f"speed-{options.device}-{options.dtype}.json"
@@ -63,6 +69,8 @@ def measure(device: str, dtype: torch.dtype, dtype_name: str) -> dict[str, Any]:
         result["attention"].append({"batch": batch, "length": length, "goal": goal, **asdict(comparison)})
         _say(f"attention, {length} words", comparison.ratios.get(PLAIN))
     result["memory"] = [row for name in ("ours", PLAIN, "textbook") for row in peaks(name, device, dtype_name)]
+    if device == "cpu":
+        result["kept_memory"] = kept_memory()
     for case, comparison in layers.run(device, dtype):
         goal = case.goal if device == "cpu" else None
         row = {"layer": case.name, "rival": case.rival, "goal": goal, "ratio": asdict(comparison.ratios[case.rival])}
@@ -81,6 +89,17 @@ def measure(device: str, dtype: torch.dtype, dtype_name: str) -> dict[str, Any]:
             result["compiled"].append({"model": model, "ratio": asdict(comparison.ratios["eager"])})
             _say(f"{model} compiled", comparison.ratios["eager"])
     return result
+
+
+def kept_memory() -> dict[str, Any]:
+    """Seconds a word with the C library's allocator as it is, and told to keep what is freed."""
+    command = [sys.executable, "-m", "benchmarks.speed", "--growth"]
+    found: dict[str, Any] = {"tunables": KEEP_MEMORY}
+    for how, environment in (("as_it_is", {}), ("kept", {"GLIBC_TUNABLES": KEEP_MEMORY})):
+        env = {**os.environ, **environment}
+        done = subprocess.run(command, cwd=HERE.parent, env=env, capture_output=True, text=True, check=True)
+        found[how] = json.loads(done.stdout)
+    return found
 
 
 def peaks(name: str, device: str, dtype: str) -> list[dict[str, Any]]:

@@ -1,0 +1,29 @@
+"""The pages of ``docs/reliability``, from what the attacks wrote."""
+
+import importlib
+import json
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PAGES = HERE.parent / "docs" / "reliability"
+
+
+def measured() -> list[Path]:
+    """What the attacks wrote, a file each."""
+    return sorted(HERE.glob("*.json"))
+
+
+def written(path: Path) -> str:
+    """The page of one attack: the sections that its module writes, its first heading the page's title."""
+    page: str = importlib.import_module(f"reliability.{path.stem}").page(json.loads(path.read_text()))
+    return "\n".join(line[1:] if line.startswith("##") else line for line in page.splitlines()) + "\n"
+
+
+def main() -> None:
+    """Write every page."""
+    for path in measured():
+        (PAGES / f"{path.stem}.md").write_text(written(path))
+
+
+if __name__ == "__main__":
+    main()
