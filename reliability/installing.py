@@ -5,7 +5,7 @@ wheel alone, and there runs the README's example, the layers forwards and backwa
 """
 
 import argparse
-import email
+import email.message
 import json
 import re
 import shutil
