@@ -20,6 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 WRITTEN = ROOT / "reliability" / "installing.json"
+CONSTRAINTS = "constraints.txt"
 
 EVERY_LAYER = """
 import torch, nlilayers
@@ -86,7 +87,7 @@ def install(wheel: Path, python: str, packages: Sequence[str], folder: Path) -> 
     subprocess.run([python, "-m", "venv", str(folder)], check=True, capture_output=True)
     there = str(folder / "bin" / "python")
     version = _said([there, "-c", "import platform; print(platform.python_version())"], folder)
-    result: dict[str, Any] = {"python": version["said"], "asked": list(packages)}
+    result: dict[str, Any] = {"python": version["said"]}
     pip = [there, "-m", "pip", "--disable-pip-version-check"]
     steps = {
         "install": [*pip, "install", "--quiet", *packages, str(wheel)],
@@ -115,16 +116,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--with", dest="pairs", nargs=2, action="append", metavar=("PYTHON", "REQUIREMENT"))
     options = parser.parse_args()
-    pairs = options.pairs or [(sys.executable, "-cconstraints.txt")]
+    pairs = options.pairs or [(sys.executable, CONSTRAINTS)]
     held: dict[str, Any] = {"command": "python -m reliability.installing --with PYTHON REQUIREMENT …", "rows": []}
     with tempfile.TemporaryDirectory() as made:
         wheel, sdist = build(Path(made) / "dist")
         held |= {"wheel": sorted(names(wheel)), "sdist files": len(names(sdist))}
         for python, requirement in pairs:
-            packages = ["-c", str(ROOT / requirement[2:])] if requirement.startswith("-c") else [requirement]
+            packages = ["-c", str(ROOT / CONSTRAINTS)] if requirement == CONSTRAINTS else [requirement]
             environment = Path(made) / "environment"
-            row = install(wheel, python, packages, environment)
-            row["asked"] = "constraints.txt" if requirement.startswith("-c") else requirement
+            row = install(wheel, python, packages, environment) | {"asked": requirement}
             held["rows"].append(row)
             print(row, file=sys.stderr, flush=True)
             shutil.rmtree(environment)
