@@ -221,6 +221,19 @@ def test_the_windows_are_conv1ds(device: str, sentence: Sentences, kernel_size: 
     assert_close(functional.same_convolution(x, conv.weight.mT, conv.bias), conv(padded).mT, atol=1e-12, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kernel_size", range(1, 6))
+def test_compiled_windows_are_those_of_the_plain_ones(device: str, kernel_size: int) -> None:
+    """Compiled, they are a product of their own."""
+    torch._dynamo.reset()
+    compiled = torch.compile(functional.same_convolution, fullgraph=True, backend="eager")
+    weight, bias = normal(0, WIDTH, kernel_size, FEATURES).to(device), normal(1, WIDTH).to(device)
+    for length in (0, 1, 2, 7):
+        x = normal(length, 2, length, FEATURES).to(device)
+        plain = functional.same_convolution(x, weight, bias)
+        assert plain.shape == (2, length, WIDTH)
+        assert_close(compiled(x, weight, bias), plain, atol=1e-12, rtol=1e-12)
+
+
 def first_cell_gradients(first: Tensor | None, x: Tensor) -> tuple[float, Tensor]:
     layer = block()
     hidden, cell = layer(x, first)
