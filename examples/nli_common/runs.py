@@ -47,13 +47,14 @@ class Run:
         try:
             if not self.folder.exists():
                 return
+            held = self.config.exists()
         except OSError as error:
             raise InputError(
                 f"--output {self.folder}: cannot be read ({error.strerror}); choose another folder"
             ) from None
         if not self.folder.is_dir():
             raise InputError(f"--output {self.folder}: is a file, expected a folder")
-        if self.config.exists():
+        if held:
             _require_same(read_json(self.config), json.loads(json.dumps(config)), self.folder)
         elif any(entry.name != ".lock" and entry.suffix != TEMPORARY for entry in self.folder.iterdir()):
             raise InputError(f"--output {self.folder}: holds files that are no run; choose a new or an empty folder")

@@ -75,7 +75,7 @@ def train_run(
         print_metrics(console, held_metrics(run.metrics)[1])
         return
 
-    lexicon = Lexicon.load(run.lexicon) if run.lexicon.exists() else data.lexicon(corpora)
+    lexicon = _held_lexicon(run) if run.lexicon.exists() else data.lexicon(corpora)
     torch.manual_seed(seed)
     model = build(script, config, lexicon)
     accelerator.wait_for_everyone()
@@ -125,6 +125,13 @@ def train_run(
         accelerator.wait_for_everyone()
         console.print(f"best epoch {at.best_epoch + 1} of {at.epoch}, {at.seconds:.0f} s of training, in {run.folder}")
         print_metrics(console, results[shown])
+
+
+def _held_lexicon(run: Run) -> Lexicon:
+    try:
+        return Lexicon.load(run.lexicon)
+    except InputError as error:
+        raise InputError(f"{error}; delete it, and the same command writes it anew") from None
 
 
 def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
