@@ -77,5 +77,5 @@ def test_the_page_says_what_was_found() -> None:
 
 def test_every_attack_held() -> None:
     found = json.loads((HERE / "faults.json").read_text())
-    assert sum(row["strikes"] or 0 for row in found["attacks"]) > 300
+    assert sum(row["strikes"] or 0 for row in found["attacks"]) > 150
     assert not [failure for row in found["attacks"] for failure in row["failures"]]
