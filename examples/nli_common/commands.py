@@ -1,5 +1,6 @@
 """The command line of a script: train, evaluate, predict, table."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
@@ -76,15 +77,24 @@ def main(script: Script) -> None:
     commands: dict[str, Any] = {"train": train, "evaluate": evaluate, "predict": predict}
     if script.tables:
         commands["table"] = _table_command(script)
+    signal.signal(signal.SIGTERM, _interrupt)
     style = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog=f"{script.name}.py", config=style)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("interrupted; what was training goes on from its last checkpoint", file=sys.stderr)
-        sys.exit(130)
+    except KeyboardInterrupt as stop:
+        number = signal.Signals(stop.args[0] if stop.args else signal.SIGINT)
+        print(
+            f"stopped by {number.name}; the same command goes on with a training from its last checkpoint",
+            file=sys.stderr,
+        )
+        sys.exit(128 + number)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def _table_command(script: Script) -> Any:

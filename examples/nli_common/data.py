@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 from torch import Tensor
 
 from nli_common.corpora import NO_LABEL, Pair, read_pairs, scheme_of
@@ -203,7 +203,7 @@ def _save(corpus: Corpus, path: Path) -> None:
         "digest": corpus.digest,
     }
     arrays["strings"] = np.frombuffer(json.dumps(strings).encode(), dtype=np.uint8)
-    save_file(arrays, path)
+    path.write_bytes(save(arrays))
 
 
 def _load(path: Path) -> Corpus:

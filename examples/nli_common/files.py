@@ -18,10 +18,11 @@ TEMPORARY = ".tmp"
 _TRUNCATED = "the compressed data ends too early: the file is truncated or still being written"
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path | None = None) -> None:
     """Have ``write`` fill a temporary file beside ``path``, then put it in its place in one step.
 
-    A process killed at any instant leaves either the old file or the new one, never a part of one.
+    A process killed at any instant leaves either the old file or the new one, never a part of one. With ``keep``, the
+    old file goes there once the new one is whole.
 
     Raises:
         InputError: if the system refuses, a full disk included; the old file is as it was.
@@ -33,9 +34,12 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_UMASK)
+        if keep is not None and path.exists():
+            path.replace(keep)
         temporary.replace(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+        reason = error.strerror or error
+        raise InputError(f"{path}: cannot be written ({reason}); mend this and repeat the command") from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from nli_common.errors import InputError
-from nli_common.files import write_atomically
+from nli_common.tensors import load_tensors, save_tensors
 from nli_common.vectors import read_vectors
 from nlilayers.functional import code_points, fnv1a
 
@@ -145,11 +144,11 @@ class Lexicon:
         note = {"words": self.words, "tags": self.tags, "alphabet": self.alphabet, "unit": self.unit}
         strings = json.dumps(note).encode()
         tensors = {
-            "vectors": self.vectors.contiguous(),
-            "hashed": self.hashed.contiguous(),
+            "vectors": self.vectors,
+            "hashed": self.hashed,
             "strings": torch.frombuffer(bytearray(strings), dtype=torch.uint8),
         }
-        write_atomically(path, lambda temporary: save_file(tensors, temporary))
+        save_tensors(path, tensors)
 
     @classmethod
     def load(cls, path: Path) -> "Lexicon":
@@ -159,7 +158,7 @@ class Lexicon:
             InputError: if the file is missing or damaged.
         """
         try:
-            tensors = load_file(path)
+            tensors, _ = load_tensors(path)
             strings = json.loads(tensors["strings"].numpy().tobytes())
             return cls(strings.pop("words"), tensors["vectors"], hashed=tensors["hashed"], **strings)
         except FileNotFoundError:

@@ -1,5 +1,6 @@
 """A run's folder: its configuration, who may write there, and what lies in it."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ class Run:
         self.lexicon = folder / "lexicon.safetensors"
         self.weights = folder / "model.safetensors"
         self.checkpoint = folder / "checkpoint.safetensors"
+        self.previous = folder / "checkpoint-previous.safetensors"
         self.metrics = folder / "metrics.json"
 
     def claim(self, config: Mapping[str, Any]) -> FileLock:
@@ -35,30 +37,33 @@ class Run:
             InputError: if the folder holds another run or other files, or another process is writing to it.
         """
         self.require_free_for(config)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / ".lock")
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise InputError(f"--output {self.folder}: another process is training there") from None
-        except OSError as error:
-            raise InputError(f"--output {self.folder}: cannot be written to ({error.strerror})") from None
-        for leftover in self.folder.glob(f".*{TEMPORARY}"):
-            leftover.unlink()
+        lock = claim(self.folder, ".lock", f".*{TEMPORARY}")
         self.require_free_for(config)
         write_json(self.config, config)
         return lock
 
     def require_free_for(self, config: Mapping[str, Any]) -> None:
         """Raise an ``InputError`` if the folder holds another run or other files; nothing is touched."""
-        if not self.folder.exists():
-            return
+        try:
+            if not self.folder.exists():
+                return
+            held = self.config.exists()
+        except OSError as error:
+            raise InputError(
+                f"--output {self.folder}: cannot be read ({error.strerror}); choose another folder"
+            ) from None
         if not self.folder.is_dir():
             raise InputError(f"--output {self.folder}: is a file, expected a folder")
-        if self.config.exists():
+        if held:
             _require_same(read_json(self.config), json.loads(json.dumps(config)), self.folder)
         elif any(entry.name != ".lock" and entry.suffix != TEMPORARY for entry in self.folder.iterdir()):
             raise InputError(f"--output {self.folder}: holds files that are no run; choose a new or an empty folder")
+
+    def drop_checkpoints(self) -> None:
+        """Remove what only an unfinished run needs, where the system allows it."""
+        with contextlib.suppress(OSError):
+            for path in (self.checkpoint, self.previous):
+                path.unlink(missing_ok=True)
 
     def read_config(self) -> dict[str, Any]:
         """The configuration that the folder belongs to.
@@ -71,6 +76,34 @@ class Run:
         if not (isinstance(config.get("model"), dict) and isinstance(labels, list) and labels and "script" in config):
             raise InputError(f"{self.config}: not the configuration of a run")
         return config
+
+
+def claim(folder: Path, name: str, leftovers: str) -> FileLock:
+    """Lock a folder, which is made if need be, and clear away what killed processes left half-written there.
+
+    Args:
+        folder: an output folder.
+        name: the lock's file.
+        leftovers: the pattern of the temporary files that only the lock's holder writes.
+
+    Raises:
+        InputError: if another process has the lock, or the folder cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / name)
+        lock.acquire(timeout=0)
+        for leftover in folder.glob(leftovers):
+            leftover.unlink()
+    except Timeout:
+        raise InputError(
+            f"--output {folder}: another process is training there; wait for it, or choose another folder"
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"--output {folder}: cannot be written to ({error.strerror}); make it writable, or choose another folder"
+        ) from None
+    return lock
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A paper's table trained again: every row over several seeds, each in a folder of its own, ours beside the paper's."""
 
+import contextlib
 import dataclasses
 import importlib
 import statistics
@@ -16,12 +17,12 @@ from nli_common.corpora import scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_on
-from nli_common.files import stem
+from nli_common.files import TEMPORARY, stem
 from nli_common.inputs import Data, fingerprint, require_labels
 from nli_common.metrics import Metrics
 from nli_common.options import converted, parse_options
 from nli_common.recipe import Recipe
-from nli_common.runs import Run, held_metrics, read_json, write_json
+from nli_common.runs import Run, claim, held_metrics, read_json, write_json
 from nli_common.script import Script
 from nli_common.table_reports import write_table
 from nli_common.tables import Row
@@ -78,19 +79,25 @@ def run_table(
             require_labels(other.corpus, labels, path)
     main = PartialState().is_main_process
     console = Console(quiet=not main, highlight=False)
-    done: list[dict[str, Any]] = []
-    for place, (row, settings) in enumerate(zip(table.rows, rows, strict=True), start=1):
-        runs = [Run(output / f"{settings.name}-seed{seed}") for seed in range(seeds)]
-        for seed, run in enumerate(runs):
-            console.rule(f"{name}, row {place} of {len(rows)}: {row.name}, seed {seed}")
-            train_run(settings.script, settings.config, settings.recipe, settings.data, seed, run)
-        done.append(_result(row, settings, runs, others))
-        facts = {"script": script.name, "data": _named(rows[0].data, also), "options": changes, "seeds": seeds}
-        facts["corpus"] = "generated corpus" if data.train is None else data.train.name
-        facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
+    with contextlib.ExitStack() as held:
         if main:
-            write_table(table, name, done, facts, output)
-    console.print((output / f"{name}.md").read_text(encoding="utf-8"), markup=False, soft_wrap=True)
+            held.callback(claim(output, f".{name}.lock", f".{name}.*{TEMPORARY}").release)
+        done: list[dict[str, Any]] = []
+        for place, (row, settings) in enumerate(zip(table.rows, rows, strict=True), start=1):
+            runs = [Run(output / f"{settings.name}-seed{seed}") for seed in range(seeds)]
+            for seed, run in enumerate(runs):
+                console.rule(f"{name}, row {place} of {len(rows)}: {row.name}, seed {seed}")
+                try:
+                    train_run(settings.script, settings.config, settings.recipe, settings.data, seed, run)
+                except InputError as error:
+                    raise InputError(f"row {row.name!r}, seed {seed}: {error}") from None
+            done.append(_result(row, settings, runs, others))
+            facts = {"script": script.name, "data": _named(rows[0].data, also), "options": changes, "seeds": seeds}
+            facts["corpus"] = "generated corpus" if data.train is None else data.train.name
+            facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
+            if main:
+                write_table(table, name, done, facts, output)
+        console.print((output / f"{name}.md").read_text(encoding="utf-8"), markup=False, soft_wrap=True)
 
 
 def open_others(also: Sequence[Path], categories: Sequence[Path], cache: Path) -> list[Other]:

@@ -1,5 +1,6 @@
 """One run: a model trained in a folder of its own, tested once."""
 
+import contextlib
 import dataclasses
 import time
 from dataclasses import asdict
@@ -68,59 +69,69 @@ def train_run(
         console.print(f"{name:5} {len(corpus):>9,} pairs{dropped}")
     shown = "test" if "test" in corpora else "dev"
     if run.metrics.exists():
+        if accelerator.is_main_process:
+            run.drop_checkpoints()
         console.print(f"this run is finished: {run.metrics}")
         print_metrics(console, held_metrics(run.metrics)[1])
         return
 
-    lexicon = Lexicon.load(run.lexicon) if run.lexicon.exists() else data.lexicon(corpora)
+    lexicon = _held_lexicon(run) if run.lexicon.exists() else data.lexicon(corpora)
     torch.manual_seed(seed)
     model = build(script, config, lexicon)
     accelerator.wait_for_everyone()
-    lock = run.claim(described) if accelerator.is_main_process else None
-    if lock is not None and not run.lexicon.exists():
-        lexicon.save(run.lexicon)
-    datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}
-    parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    console.print(f"{parameters:,} trainable parameters, {len(lexicon):,} words of {lexicon.dim} dimensions")
-    at = fit(
-        model,
-        recipe.make_optimizer(model),
-        datasets["train"],
-        datasets["dev"],
-        labels,
-        recipe,
-        seed,
-        run,
-        accelerator,
-        console,
-        checkpoint_seconds,
-    )
+    with contextlib.ExitStack() as held:
+        if accelerator.is_main_process:
+            held.callback(run.claim(described).release)
+        if accelerator.is_main_process and not run.lexicon.exists():
+            lexicon.save(run.lexicon)
+        datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}
+        parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        console.print(f"{parameters:,} trainable parameters, {len(lexicon):,} words of {lexicon.dim} dimensions")
+        at = fit(
+            model,
+            recipe.make_optimizer(model),
+            datasets["train"],
+            datasets["dev"],
+            labels,
+            recipe,
+            seed,
+            run,
+            accelerator,
+            console,
+            checkpoint_seconds,
+        )
 
-    best = build(script, config, lexicon)
-    load_weights(run.weights, best)
-    prepared = accelerator.prepare(best)
-    results: dict[str, Metrics] = {}
-    figures: dict[str, Any] = {"parameters": parameters}
-    figures["training_pairs"] = len(datasets["train"])
-    figures["pairs_per_second"] = at.epoch * len(datasets["train"]) / at.seconds
-    for name in ("test", "dev", "train"):
-        if name in datasets:
-            limit = TRAIN_SAMPLE if name == "train" else None
-            batches = accelerator.prepare(loader(datasets[name], EVALUATION_BATCH, None, limit=limit))
-            started = time.perf_counter()
-            results[name] = evaluate(prepared, batches, accelerator, labels, phenomena)
-            if name == shown:
-                figures["inference_pairs_per_second"] = results[name]["pairs"] / (time.perf_counter() - started)
-    if lock is not None:
-        title = f"{shown}, accuracy {100 * results[shown]['accuracy']:.1f} %"
-        plot_confusion(results[shown]["confusion"], labels, title, run.folder / "confusion.png")
-        plot_first_pair(best, corpora[shown], lexicon, run.folder)
-        write_json(run.metrics, {**results, **figures, "best_epoch": at.best_epoch + 1, "history": at.history})
-        run.checkpoint.unlink(missing_ok=True)
-        lock.release()
-    accelerator.wait_for_everyone()
-    console.print(f"best epoch {at.best_epoch + 1} of {at.epoch}, {at.seconds:.0f} s of training, in {run.folder}")
-    print_metrics(console, results[shown])
+        best = build(script, config, lexicon)
+        load_weights(run.weights, best)
+        prepared = accelerator.prepare(best)
+        results: dict[str, Metrics] = {}
+        figures: dict[str, Any] = {"parameters": parameters}
+        figures["training_pairs"] = len(datasets["train"])
+        figures["pairs_per_second"] = at.epoch * len(datasets["train"]) / at.seconds
+        for name in ("test", "dev", "train"):
+            if name in datasets:
+                limit = TRAIN_SAMPLE if name == "train" else None
+                batches = accelerator.prepare(loader(datasets[name], EVALUATION_BATCH, None, limit=limit))
+                started = time.perf_counter()
+                results[name] = evaluate(prepared, batches, accelerator, labels, phenomena)
+                if name == shown:
+                    figures["inference_pairs_per_second"] = results[name]["pairs"] / (time.perf_counter() - started)
+        if accelerator.is_main_process:
+            title = f"{shown}, accuracy {100 * results[shown]['accuracy']:.1f} %"
+            plot_confusion(results[shown]["confusion"], labels, title, run.folder / "confusion.png")
+            plot_first_pair(best, corpora[shown], lexicon, run.folder)
+            write_json(run.metrics, {**results, **figures, "best_epoch": at.best_epoch + 1, "history": at.history})
+            run.drop_checkpoints()
+        accelerator.wait_for_everyone()
+        console.print(f"best epoch {at.best_epoch + 1} of {at.epoch}, {at.seconds:.0f} s of training, in {run.folder}")
+        print_metrics(console, results[shown])
+
+
+def _held_lexicon(run: Run) -> Lexicon:
+    try:
+        return Lexicon.load(run.lexicon)
+    except InputError as error:
+        raise InputError(f"{error}; delete it, and the same command writes it anew") from None
 
 
 def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:

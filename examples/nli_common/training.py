@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
 from nli_common.batches import LengthBuckets, PairDataset, loader
-from nli_common.checkpoints import load_checkpoint, save_checkpoint, save_weights
+from nli_common.checkpoints import load_newest, require_weights, save_checkpoint, save_weights
 from nli_common.errors import InputError
 from nli_common.metrics import evaluate
 from nli_common.recipe import Recipe, reseed
@@ -61,12 +61,13 @@ def fit(
 ) -> Progressed:
     """Train until the last epoch or until dev has not improved for ``recipe.patience`` of them.
 
-    The folder's checkpoint, where there is one, is where it starts. Every random number depends on the seed, the
-    epoch and the step alone, so that the result does not depend on how often the run was interrupted. The weights of
-    the best epoch on dev lie in the folder at the end.
+    The folder's newest checkpoint that is whole, where there is one, is where it starts. Every random number depends
+    on the seed, the epoch and the step alone, so that the result does not depend on how often the run was interrupted.
+    The weights of the best epoch on dev lie in the folder at the end.
 
     Raises:
-        InputError: if the loss is no longer a finite number.
+        InputError: if the loss or a weight is no longer a finite number, a file cannot be written, or what is needed
+            to go on is damaged.
     """
     batches = loader(train, recipe.batch_size, seed, same_lengths=recipe.same_lengths)
     order = batches.batch_sampler
@@ -80,8 +81,16 @@ def fit(
     stepped = torch.compile(model, dynamic=True, mode=mode) if recipe.compile or recipe.cuda_graphs else model
     global_batch = recipe.batch_size * accelerator.num_processes
     at = Progressed()
-    if run.checkpoint.exists():
-        at = Progressed(**load_checkpoint(run.checkpoint, plain, optimizer))
+    resumed = load_newest((run.checkpoint, run.previous), plain, optimizer)
+    accelerator.wait_for_everyone()
+    if resumed is not None:
+        at = Progressed(**resumed.progress)
+        if at.best_epoch >= 0:
+            require_weights(run.weights)
+        for problem in resumed.problems:
+            console.print(f"{problem}; going on from the one before it", markup=False, soft_wrap=True)
+        if accelerator.is_main_process and resumed.path != run.checkpoint:
+            resumed.path.replace(run.checkpoint)
         console.print(f"resuming at epoch {at.epoch + 1}, step {at.step}")
     while at.epoch < recipe.epochs and at.epoch - at.best_epoch <= recipe.patience:
         order.start_epoch(at.epoch)
@@ -103,19 +112,19 @@ def fit(
                 at.step += 1
                 bar.advance(task)
                 if time.perf_counter() - saved > checkpoint_seconds:
-                    at.loss = _finite(float(loss_sum), at)
+                    at.loss = _finite(float(loss_sum), plain, at)
                     at.seconds += time.perf_counter() - started
                     if accelerator.is_main_process:
-                        save_checkpoint(run.checkpoint, plain, optimizer, asdict(at))
+                        save_checkpoint(run.checkpoint, plain, optimizer, asdict(at), keep=run.previous)
                     started = saved = time.perf_counter()
-        loss_mean = _finite(float(loss_sum), at) / at.step
+        loss_mean = _finite(float(loss_sum), plain, at) / at.step
         at.seconds += time.perf_counter() - started
         accuracy = evaluate(model, dev_batches, accelerator, labels, [""])["accuracy"]
         better = at.next_epoch(loss_mean, accuracy)
         if accelerator.is_main_process:
             if better:
                 save_weights(run.weights, plain)
-            save_checkpoint(run.checkpoint, plain, optimizer, asdict(at))
+            save_checkpoint(run.checkpoint, plain, optimizer, asdict(at), keep=run.previous)
             rate = at.epoch * len(train) / at.seconds
             console.print(
                 f"epoch {at.epoch:3}   loss {loss_mean:.4f}   dev {100 * accuracy:5.2f}"
@@ -125,9 +134,13 @@ def fit(
     return at
 
 
-def _finite(loss: float, at: Progressed) -> float:
+def _finite(loss: float, model: nn.Module, at: Progressed) -> float:
+    """The loss, if it and the weights, which the next loss would come from, are finite."""
+    way_on = f"in epoch {at.epoch + 1}; try a lower --lr, in another folder"
     if not math.isfinite(loss):
-        raise InputError(f"the loss became {loss} in epoch {at.epoch + 1}; try a lower --lr, in another folder")
+        raise InputError(f"the loss became {loss} {way_on}")
+    if not all(p.isfinite().all() for p in model.parameters() if p.requires_grad):
+        raise InputError(f"the weights became infinite or nan {way_on}")
     return loss
 
 
