@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from tests import oracles
 from torch import Tensor, nn
 
 from cafe import CAFE, CAFEConfig
@@ -42,7 +43,6 @@ from nlilayers import (
     masking,
 )
 from nlilayers.masking import lengths_to_mask
-from tests import oracles
 
 FEATURES = 6
 WORDS = 40
@@ -65,6 +65,7 @@ class Case:
         loop: the same for one sentence as a slow loop in float64, from the module and the sentence's inputs.
         kink: whether its gradient jumps: a unit that rounding switches changes it by any amount.
         finite_padding: whether it asks for finite numbers at padding, other than those of scores.
+        terms: sizes of what cancels within the result, from the module and its inputs, in the result's shape.
     """
 
     build: Callable[[], nn.Module]
@@ -72,6 +73,7 @@ class Case:
     loop: Callable[..., Any] | None = None
     kink: bool = False
     finite_padding: bool = False
+    terms: Callable[..., Tensor] | None = None
 
     def draw(self, generator: torch.Generator, batch: int, n: int, m: int) -> list[Given]:
         """Standard normal numbers in float64, and masks of which the first hides nothing."""
@@ -198,6 +200,24 @@ def _comparison_loop(layer: Any, x: Tensor, aligned: Tensor) -> Any:
     return [oracles.alignment_factorization(word, other, *machines) for word, other in pairs]
 
 
+def _squares_of(x: Tensor, factors: Tensor) -> Tensor:
+    """The pairs of a feature with itself, which a factorization adds to its sum and takes off again."""
+    return x.square() @ factors.detach().square().sum(1)
+
+
+def _squares(layer: Any, x: Tensor) -> Tensor:
+    return _squares_of(x, layer.factors)
+
+
+def _three_squares(x: Tensor, y: Tensor, *factors: Tensor) -> Tensor:
+    pairs = zip((torch.cat([x, y], dim=-1), x - y, x * y), factors, strict=True)
+    return torch.stack([_squares_of(z, v) for z, v in pairs], dim=-1)
+
+
+def _compared_squares(layer: Any, x: Tensor, y: Tensor) -> Tensor:
+    return _three_squares(x, y, *(fm.factors for fm in (layer.concat, layer.subtract, layer.multiply)))
+
+
 def _position_loop(layer: Any, x: Tensor) -> Any:
     encoding = [oracles.sinusoidal_encoding(i, FEATURES) for i in range(1, 1 + len(x))]
     return (x + torch.tensor(encoding, dtype=torch.float64).view_as(x)).tolist()
@@ -224,16 +244,16 @@ LAYERS: Mapping[str, Case] = {
     "GatedConvEncoder, no output gate": Case(
         lambda: GatedConvEncoder(FEATURES, 5, 2, output_gate=False), ("b n d", "?b n"), kink=True
     ),
-    "FactorizationMachine": Case(lambda: FactorizationMachine(FEATURES, 3), ("b n d",), _factorization_loop),
+    "FactorizationMachine": Case(
+        lambda: FactorizationMachine(FEATURES, 3), ("b n d",), _factorization_loop, terms=_squares
+    ),
     "AlignmentFactorization": Case(
-        lambda: AlignmentFactorization(FEATURES, 3), ("b n d", "b n d"), _comparison_loop
+        lambda: AlignmentFactorization(FEATURES, 3), ("b n d", "b n d"), _comparison_loop, terms=_compared_squares
     ),
     "Highway": Case(lambda: Highway(FEATURES, 5, 2), ("b n d",), kink=True),
     "Highway, tanh": Case(lambda: Highway(FEATURES, activation=torch.tanh), ("b n d",)),
     "CharNgramEmbedding": Case(lambda: CharNgramEmbedding(5, num_embeddings=WORDS), ("#b n",)),
-    "SinusoidalPositionalEncoding": Case(
-        lambda: SinusoidalPositionalEncoding(FEATURES), ("b n d",), _position_loop
-    ),
+    "SinusoidalPositionalEncoding": Case(lambda: SinusoidalPositionalEncoding(FEATURES), ("b n d",), _position_loop),
     "GaussianPrior": Case(GaussianPrior, ("=n", "=m")),
     "ZipfPrior": Case(ZipfPrior, ("=n", "=m")),
     "DistancePrior": Case(lambda: DistancePrior(2), ("=n", "=m")),
@@ -264,6 +284,7 @@ FUNCTIONS: Mapping[str, Case] = {
             x, y, (b, w, v), (b, w[:FEATURES], v[:FEATURES]), (b, w[FEATURES:], v[FEATURES:])
         ),
         *("b n d", "b n d", "", "f", "f k"),
+        terms=lambda _, x, y, b, w, v: _three_squares(x, y, v, v[:FEATURES], v[FEATURES:]),
     ),
     "alignment_weights": _function(functional.alignment_weights, "~b n m", "?b n", "?b m"),
     "attend": _function(functional.attend, "b h n m", "b h m e"),
@@ -275,7 +296,14 @@ FUNCTIONS: Mapping[str, Case] = {
         lambda bias: functional.distance_bias(bias, functional.token_distances(9, device=bias.device)), "f"
     ),
     "dot_scores": _function(functional.dot_scores, "b n d", "b m d"),
-    "factorization_machine": _function(functional.factorization_machine, "b n d", "", "d", "d k"),
+    "factorization_machine": _function(
+        functional.factorization_machine,
+        "b n d",
+        "",
+        "d",
+        "d k",
+        terms=lambda _, x, b, w, v: _squares_of(x, v),
+    ),
     "gated_cell": _function(functional.gated_cell, *5 * ("b n d",)),
     "gaussian_bias": _function(_biased(functional.gaussian_bias), "", ""),
     "highway": _function(functional.highway, *3 * ("b n d",)),

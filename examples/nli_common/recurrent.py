@@ -43,6 +43,9 @@ class SentenceLSTM(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The states of every word, and the final ones."""
+        if x.shape[1] == 0:  # which torch's LSTM refuses
+            features = (1 + bool(self.leftward)) * self.rightward[-1].hidden_size
+            return x.new_zeros(*x.shape[:2], features), x.new_zeros(x.shape[0], features)
         x = zero_padding(x, mask)
         places = _places_turned_round(mask)
         states: list[Tensor] = []
