@@ -36,8 +36,11 @@ ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8, "floa
 """The largest relative error of one rounding."""
 STEP = 2.0**-20
 """The relative change that a condition number is told from."""
-SPREAD = 6 / math.sqrt(3)
-"""Six standard deviations of a rounding, which lies anywhere within its unit; a random change is a whole one."""
+SPREAD = 8 / math.sqrt(3)
+"""Eight standard deviations of a rounding, which lies anywhere within its unit; a random change is a whole one.
+
+(Eight, and not six, since the movement is told from eight changes alone.)
+"""
 MOVED = frozenset(
     {
         "Alias",
@@ -255,7 +258,7 @@ class Error:
         plain: of a result, where the largest number of it has 1.
         result: of a result, where its condition number (plus its own size) has 1.
         gradient: of a gradient with regard to what enters, likewise; ``None`` where it jumps.
-        parameters: of one with regard to parameters, which adds up over the words of a batch.
+        parameters: of one with regard to parameters, or to what a batch shares, which adds up over its words.
     """
 
     plain: float = 0.0
@@ -327,11 +330,16 @@ def _update(error: Error, ours: Run, exact: Run, scale: Run, terms: Sequence[Ten
         error.plain, error.result = max(error.plain, plain), max(error.result, result)
     if error.gradient is None:
         return
-    for part, name in (("inputs", "gradient"), ("parameters", "parameters")):
-        found, right, wide = (getattr(x, part) for x in (ours, exact, scale))
-        if found:
-            off_by = max(float((y.double().cpu() - z).abs().max()) for y, z in zip(found, right, strict=True))
-            allowed = unit * max(float(s.max()) for s in wide) + smallest
+    triples = [
+        (y.double().cpu(), z, s)
+        for part in ("inputs", "parameters")
+        for y, z, s in zip(*(getattr(x, part) for x in (ours, exact, scale)), strict=True)
+    ]
+    for name, of_batch in (("gradient", True), ("parameters", False)):
+        some = [triple for triple in triples if (triple[1].shape[:1] == (batch,)) == of_batch]
+        if some:
+            off_by = max(float((y - z).abs().max()) for y, z, _ in some)
+            allowed = unit * max(float(s.max()) for _, _, s in some) + smallest
             setattr(error, name, max(getattr(error, name), off_by / allowed))
 
 
@@ -510,7 +518,7 @@ def _with_padding(
 def main() -> None:
     """Run the whole attack and write what it found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=16, help="times that a layer's parameters are drawn")
+    parser.add_argument("--rounds", type=int, default=24, help="times that a layer's parameters are drawn")
     parser.add_argument("--batch", type=int, default=128, help="sentences for each of them")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args()
@@ -562,43 +570,48 @@ def page(held: Mapping[str, Any]) -> str:
         "## Numbers",
         f"`{held['command']}`; torch {held['torch']}, {held['device']}.",
         "### Rounding",
-        f"The largest error of {draws:,} sentences (64 draws of the parameters, or of a function's arguments, where it "
-        "has no sentences), with the float64 result of the same rounded numbers as the truth. The unit is one rounding "
-        "of the dtype (relative 2⁻²⁴ in float32, 2⁻¹¹ in float16, 2⁻⁸ in bfloat16 and under autocast to it), times how "
-        "far the exact result moves per relative change of what enters, and of its own. In brackets, the same error in "
-        "roundings of the largest output. The bound is 6 √(1 + r) for r roundings in a row: what independent roundings "
-        "exceed once in ten million times. The column of float64 holds it against slow loops over scalars.",
-        _errors_table(held["errors"], "result"),
-        "Of the gradients with regard to inputs and parameters, where they do not jump (at a rectified unit's kink), "
-        "for twice as many roundings in a row:",
-        _errors_table(held["errors"], "gradient"),
+        f"The largest error of {draws:,} sentences, with the float64 result of the same rounded numbers as the truth. "
+        "The unit is one rounding of the dtype (2⁻²⁴ in float32, 2⁻⁸ in bfloat16 and under autocast to it, 2⁻¹¹ in "
+        "float16) times the condition number: how far the exact result moves per relative change of everything that "
+        "enters, parameters included, and its own size. In brackets, the same error in roundings of the largest number "
+        "of the result alone. The bound is 8 √((1 + r) / 3) with r roundings for each number that enters: eight "
+        "standard deviations of independent roundings. The column of float64 holds it against slow loops over scalars.",
+        _errors_table(held["errors"]),
+        "Gradients with regard to what enters, and with regard to parameters, which add up over the words of a batch; "
+        "where they do not jump, as at a rectified unit's kink. The unit is what one rounding after each operation, on "
+        "the way there and back, does to them.",
+        _gradients_table(held["errors"]),
         "### Hostile numbers",
-        "What came out of the forward and the backward pass. Every dtype but those named stayed finite; ∞ marks those "
-        "in which an exact number of the layer itself, or an exact gradient, lies beyond the dtype; NaN or infinity "
-        "without such a reason is a defect, and there is none where none is named.",
+        "What came out of the forward and the backward pass; word vectors are what enters a model. ∞ marks a dtype in "
+        "which an exact number of the layer's own, or an exact gradient, is too large for it. NaN or infinity without "
+        "such a reason would be marked NaN.",
         _hostile_table(held["hostile"]),
         "### Lengths",
-        f"Sentences of {', '.join(map(str, LENGTHS))} words: " + _lengths_said(held["lengths"]),
+        f"Sentences of {', '.join(map(str, LENGTHS))} words (the longest not in float64): "
+        + _lengths_said(held["lengths"]),
         "### Padding",
         _padding_said(held["padding"]),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _errors_table(rows: Mapping[str, Any], measure: str) -> str:
-    labels = [label for label in DTYPES if label != "float64" or measure == "result"]
-    lines = [["", *labels, "bound"]]
+def _errors_table(rows: Mapping[str, Any]) -> str:
+    lines = [["", *DTYPES, "bound"]]
     for name, row in rows.items():
-        errors = row["errors"]
-        if measure == "gradient" and not any(errors[label]["gradient"] for label in labels):
-            continue
-        cells = []
-        for label in labels:
-            error = errors.get(label)
-            plain = "" if error is None or measure == "gradient" else f" ({error['plain']:.3g})"
-            cells.append("–" if error is None else f"{error[measure]:.2f}{plain}")
-        bound = row["bound"] if measure == "result" else row["gradient_bound"]
-        lines.append([name, *cells, f"{bound:.0f}"])
+        found = [row["errors"].get(label) for label in DTYPES]
+        cells = ["–" if error is None else f"{error['result']:.2f} ({error['plain']:.3g})" for error in found]
+        lines.append([name, *cells, f"{row['bound']:.1f}"])
+    return _table(lines)
+
+
+def _gradients_table(rows: Mapping[str, Any]) -> str:
+    labels = [label for label in DTYPES if label != "float64"]
+    lines = [["", *labels, "bounds"]]
+    for name, row in rows.items():
+        found = [row["errors"][label] for label in labels]
+        if any(error["gradient"] or error["parameters"] for error in found):
+            cells = [f"{error['gradient']:.2f} / {error['parameters']:.2f}" for error in found]
+            lines.append([name, *cells, f"{row['gradient_bound']:.1f} / {row['parameters_bound']:.0f}"])
     return _table(lines)
 
 
