@@ -65,7 +65,7 @@ def test_word_vectors_are_fixed_and_not_repeated_on_disk() -> None:
     vectors = WordVectors(lexicon)
     assert not list(vectors.parameters()) and not vectors.state_dict()
     tokens, mask = torch.tensor([[1, 0], [1, 0]]), torch.tensor([[True, True], [False, True]])
-    expected = lexicon.vectors[[[1, 0], [1, 0]]].float().masked_fill(~mask[..., None], 0)
+    expected = lexicon.vectors[tokens].float().masked_fill(~mask[..., None], 0)
     assert torch.equal(vectors(Sentence(tokens, mask)), expected)
 
 
