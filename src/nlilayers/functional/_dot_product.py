@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nlilayers._precision import without_autocast
+from nlilayers._precision import autocast_dtype, without_autocast
 
 
 def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
@@ -67,6 +67,4 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
 
 def _is_of_small_range(x: Tensor) -> bool:
     """Whether a product with it would be stored in float16."""
-    device = x.device.type
-    lowered = torch.is_autocast_enabled(device) and x.dtype != torch.float64
-    return (torch.get_autocast_dtype(device) if lowered else x.dtype) == torch.float16
+    return (autocast_dtype(x) or x.dtype) == torch.float16
