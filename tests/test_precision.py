@@ -79,10 +79,9 @@ def test_short_sentences_are_finite(name: str, length: int, device: str) -> None
 
 
 @pytest.mark.parametrize("name", ["DecomposableAlign", "GaussianSelfAttention, window of 2", *MODELS])
-@pytest.mark.parametrize("label", ["float16", "bfloat16"])
-def test_sentences_of_4096_words_are_finite(name: str, label: str, device: str) -> None:
-    if name == "GaussianTransformer, convolution" and label == "bfloat16":
-        name = "GaussianTransformer"  # its matrix of scores is the largest
+def test_sentences_of_4096_words_are_finite(name: str, device: str) -> None:
+    """In the dtype that is fastest there: LSTMs and whole matrices of scores take their time in float16."""
+    label = "bfloat16" if "LSTM" in name or name in ("ESIM", "HybridModel") or "," in name else "float16"
     assert outcome_of_lengths(name, 4096, 2, label, device=device) == "finite"
 
 
