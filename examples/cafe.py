@@ -170,7 +170,7 @@ class WordFeatures(nn.Module):
 
     def forward(self, sentence: Sentence) -> Tensor:
         """Words ``(b, n, size)``."""
-        parts = [self.vectors(sentence.tokens)]
+        parts = [self.vectors(sentence)]
         if self.char_cnn is not None:
             parts.append(self.characters(sentence.tokens, self.char_cnn))
         if self.tags is not None:

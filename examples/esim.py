@@ -80,7 +80,7 @@ class ESIM(nn.Module):
 
     def represent(self, sentence: Sentence) -> Tensor:
         """Each word in its context, ``(b, n, 2 * hidden_size)``: Eqs 1 and 2."""
-        states: Tensor = self.encode(self.dropout(self.words(sentence.tokens)), sentence.mask)[0]
+        states: Tensor = self.encode(self.dropout(self.words(sentence)), sentence.mask)[0]
         return states
 
     def summary(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -146,7 +146,7 @@ class WordFeatures(nn.Module):
 
     def forward(self, sentence: Sentence) -> Tensor:
         """``(b, n, dim)``."""
-        features: list[Tensor] = [self.words(sentence.tokens)]
+        features: list[Tensor] = [self.words(sentence)]
         if self.composed is not None:
             features.append(self.composed(sentence.tokens))
         if self.num_tags:

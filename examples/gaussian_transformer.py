@@ -26,7 +26,7 @@ from nli_common.recipe import Recipe
 from nli_common.script import NumClasses, Script
 from nli_common.transformer import FlatPrior, Residual, SeparableConvolution
 from nlilayers.functional import attend, attention_scores
-from nlilayers.masking import masked_softmax, masked_sum, zero_padding
+from nlilayers.masking import masked_mean, masked_softmax, zero_padding
 from paper_tables.gaussian_transformer import TABLES
 
 PRIORS: dict[str, Callable[[], nn.Module]] = {
@@ -145,7 +145,7 @@ class WordsAndCharacters(nn.Module):
 
     def forward(self, sentence: Sentence) -> Tensor:
         """``[x^(w) : x^(c)]``, ``(b, n, dim + char_size)``: Eqs 5 and 6."""
-        return nn.functional.embedding(sentence.tokens, self.vectors)
+        return zero_padding(nn.functional.embedding(sentence.tokens, self.vectors), sentence.mask)
 
 
 class EncodingBlock(nn.Module):
@@ -232,8 +232,8 @@ class Aggregation(nn.Module):
     def forward(self, x: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
         """Words before and after interaction, both ``(b, n, d)`` → ``(b, d)``."""
         v = self.compare(torch.cat([x, aligned], dim=-1))  # Eqs 13, 14
-        length = mask.sum(dim=1, keepdim=True).clamp(min=1).to(v.dtype)
-        return masked_sum(v, mask) / length.sqrt()  # Eq 15
+        # The mean, and not the sum, which a half may not hold where the result fits.
+        return masked_mean(v, mask) * mask.sum(dim=1, keepdim=True).to(v.dtype).sqrt()  # Eq 15
 
 
 SCRIPT = Script(

@@ -63,7 +63,7 @@ class HypothesisOnly(nn.Module):
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
-        words, mask = self.words(hypothesis.tokens), hypothesis.mask
+        words, mask = self.words(hypothesis), hypothesis.mask
         logits: Tensor = self.classify(torch.cat([masked_max(words, mask), masked_mean(words, mask)], dim=-1))
         return logits
 

@@ -205,8 +205,10 @@ class Words(nn.Module):
 
     def forward(self, sentence: Sentence) -> Tensor:
         """Words ``(b, n)`` → ``(b, n, dim)``."""
-        vectors: Tensor = self.vectors(sentence.tokens)
-        return torch.cat([vectors, one_hot_tags(sentence, self.num_tags)], dim=-1) if self.num_tags else vectors
+        vectors: Tensor = self.vectors(sentence)
+        if not self.num_tags:
+            return vectors
+        return torch.cat([vectors, one_hot_tags(sentence, self.num_tags).to(vectors.dtype)], dim=-1)
 
 
 def perceptron(in_features: int, sizes: Sizes) -> nn.Sequential:

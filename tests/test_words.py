@@ -64,7 +64,17 @@ def test_word_vectors_are_fixed_and_not_repeated_on_disk() -> None:
     lexicon = Lexicon(["a", "b"], normal(2, 2, 5))
     vectors = WordVectors(lexicon)
     assert not list(vectors.parameters()) and not vectors.state_dict()
-    assert_close(vectors(torch.tensor([[1, 0]])), lexicon.vectors[[1, 0]][None].float())
+    tokens, mask = torch.tensor([[1, 0], [1, 0]]), torch.tensor([[True, True], [False, True]])
+    expected = lexicon.vectors[tokens].float().masked_fill(~mask[..., None], 0)
+    assert torch.equal(vectors(Sentence(tokens, mask)), expected)
+
+
+def test_words_without_characters_are_read_as_one_that_is_none() -> None:
+    characters = WordCharacters(Lexicon.random(["", "a"], 2))
+    seen = []
+    characters(torch.tensor([[0, 0]]), lambda ids, mask: seen.append((ids, mask)) or torch.zeros(1, 4))
+    ((ids, mask),) = seen
+    assert ids.shape == mask.shape == (1, 1) and not mask.any()
 
 
 def test_tags_as_ones_and_zeros() -> None:

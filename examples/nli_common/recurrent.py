@@ -36,6 +36,7 @@ class SentenceLSTM(nn.Module):
     ) -> None:
         super().__init__()
         directions = 2 if bidirectional else 1
+        self.out_features = directions * hidden_size
         sizes = [in_features] + [directions * hidden_size] * (num_layers - 1)
         self.rightward = nn.ModuleList(nn.LSTM(size, hidden_size, batch_first=True) for size in sizes)
         self.leftward = nn.ModuleList(nn.LSTM(size, hidden_size, batch_first=True) for size in sizes * (directions - 1))
@@ -43,6 +44,8 @@ class SentenceLSTM(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The states of every word, and the final ones."""
+        if x.shape[1] == 0:  # which torch's LSTM refuses
+            return x.new_zeros(*x.shape[:2], self.out_features), x.new_zeros(x.shape[0], self.out_features)
         x = zero_padding(x, mask)
         places = _places_turned_round(mask)
         states: list[Tensor] = []

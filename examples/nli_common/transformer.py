@@ -50,6 +50,8 @@ class SeparableConvolution(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Each word's window."""
+        if x.shape[1] == 0:  # which torch's convolution refuses
+            return x
         y: Tensor = self.pointwise(self.depthwise(zero_padding(x, mask).mT).mT)
         return y
 

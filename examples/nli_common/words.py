@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
 from nlilayers.functional import code_points
+from nlilayers.masking import zero_padding
 
 LONGEST_WORD = 24
 """The characters of a word beyond these are not read."""
@@ -23,9 +24,9 @@ class WordVectors(nn.Module):
         super().__init__()
         self.register_buffer("vectors", lexicon.vectors.to(torch.get_default_dtype()), persistent=False)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Word ids ``(b, n)`` → vectors ``(b, n, dim)``."""
-        return nn.functional.embedding(tokens, self.vectors)
+    def forward(self, sentence: Sentence) -> Tensor:
+        """A sentence's vectors ``(b, n, dim)``, 0 at padding whatever word fills it."""
+        return zero_padding(nn.functional.embedding(sentence.tokens, self.vectors), sentence.mask)
 
 
 class WordCharacters(nn.Module):
@@ -63,7 +64,7 @@ class WordCharacters(nn.Module):
             longest = self.ids.shape[1]
         else:
             words, place = torch.unique(tokens, return_inverse=True)
-            longest = int(self.lengths[words].max()) if len(words) else 0
+            longest = max(1, int(self.lengths[words].max())) if len(words) else 1
         mask = torch.arange(longest, device=tokens.device) < self.lengths[words, None]
         return nn.functional.embedding(place, encode(self.ids[words, :longest], mask))
 

@@ -123,7 +123,7 @@ class GaussianSelfAttention(nn.Module):
             heads = functional.attend(self.dropout(self._weights(queries, keys, mask)), values)
         else:
             scores = functional.windowed_scores(queries, keys, self._block_bias(window), mask, self.scale)
-            heads = functional.attend_windows(self.dropout(scores.softmax(-1)).to(values.dtype), values)
+            heads = functional.attend_windows(self.dropout(scores.softmax(-1)), values)
         # With a bias, what leaves out_proj is not 0 where its input is.
         return zero_padding(self.out_proj(rearrange(heads, "b h n d -> b n (h d)")), mask)
 

@@ -19,5 +19,12 @@ def at_least_float32(dtype: torch.dtype) -> torch.dtype:
 
 def without_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
     """A context in which autocast does not lower the operations on ``x``; none where it would not anyway."""
+    return contextlib.nullcontext() if autocast_dtype(x) is None else torch.autocast(x.device.type, enabled=False)
+
+
+def autocast_dtype(x: Tensor) -> torch.dtype | None:
+    """What autocast lowers products with ``x`` to; ``None`` where it does not."""
     device = x.device.type
-    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else contextlib.nullcontext()
+    if x.is_meta or x.dtype == torch.float64 or not torch.is_autocast_enabled(device):
+        return None
+    return torch.get_autocast_dtype(device)

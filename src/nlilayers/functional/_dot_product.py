@@ -1,12 +1,18 @@
 """The two products that every attention is made of: scores, and sums that they weigh."""
 
+import torch
 from torch import Tensor
+
+from nlilayers._precision import autocast_dtype, without_autocast
 
 
 def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
     r"""Decomposed attention scores: Parikh et al. 2016, Eq 1 (and Eq 6, with one sentence on both sides).
 
     .. math:: e_{ij} = F(\bar a_i)^\top F(\bar b_j)
+
+    Those of float16 vectors, and those under autocast to it, are computed and returned in float32: float16 holds no
+    score above 65,504.
 
     Args:
         queries: :math:`F(\bar a)`.
@@ -25,6 +31,9 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
         >>> dot_scores(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[3.0, 4.0], [0.0, 1.0]]]))
         tensor([[[11.,  2.]]])
     """
+    if _is_of_small_range(queries):
+        with without_autocast(queries):
+            return queries.float() @ keys.float().mT
     return queries @ keys.mT
 
 
@@ -32,8 +41,8 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
     r"""The sums of Parikh et al. 2016, Eqs 2 and 7: :math:`y_i = \sum_j w_{ij} v_j`.
 
     Args:
-        weights: :math:`w`, a row for each output.
-        values: :math:`v`.
+        weights: :math:`w`, a row for each output, of the dtype of the values or a longer one.
+        values: :math:`v`, whose dtype the sums have. Those of float16 are computed in float32, as are their gradients.
 
     Shape:
         ``(..., n, m)``, ``(..., m, d)`` → ``(..., n, d)``.
@@ -48,4 +57,14 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
         >>> weighted_sum(torch.tensor([[[0.5, 0.5]]]), torch.tensor([[[1.0], [3.0]]]))
         tensor([[[2.]]])
     """
+    if _is_of_small_range(values):
+        with without_autocast(values):
+            return (weights.float() @ values.float()).to(torch.float16)
+    if weights.dtype.itemsize > values.dtype.itemsize:
+        weights = weights.to(values.dtype)
     return weights @ values
+
+
+def _is_of_small_range(x: Tensor) -> bool:
+    """Whether a product with it would be stored in float16."""
+    return (autocast_dtype(x) or x.dtype) == torch.float16

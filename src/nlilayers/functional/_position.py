@@ -25,7 +25,8 @@ def sinusoidal_encoding(
         embed_dim: :math:`d`, even.
         start: :math:`i` of the first position.
         device: where the result lies.
-        dtype: of the result and of the angles; in a half, those of far positions would be wrong.
+        dtype: of the result. Angles are computed in float64: a last digit of an angle of 4,000 is a thousandth of a
+            turn in float32.
 
     Shape:
         → ``(length, embed_dim)``.
@@ -37,7 +38,7 @@ def sinusoidal_encoding(
         tensor([[ 0.8415,  0.5403],
                 [ 0.9093, -0.4161]])
     """
-    i = torch.arange(length, device=device).to(dtype) + start
-    exponents = torch.arange(0, embed_dim, 2, device=device).to(dtype) / embed_dim
+    i = torch.arange(length, device=device).to(torch.float64) + start
+    exponents = torch.arange(0, embed_dim, 2, device=device).to(torch.float64) / embed_dim
     angles = i[:, None] * torch.exp(-math.log(10000.0) * exponents)
-    return torch.stack((angles.sin(), angles.cos()), -1).flatten(1)
+    return torch.stack((angles.sin(), angles.cos()), -1).flatten(1).to(dtype)

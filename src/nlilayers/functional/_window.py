@@ -69,7 +69,7 @@ def score_range(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
         tensor([[10.]])
     """
     queries, _, radius = _centred(queries, keys)
-    return 2 * abs(scale) * _lengths(queries).amax(2) * radius
+    return 2 * abs(scale) * _largest(queries) * radius
 
 
 def smallest_window(log_bias: Tensor, score_range: float, tolerance: float, *, holes: bool = False) -> int:
@@ -173,14 +173,20 @@ def discarded_mass_certificate(log_normalizer: Tensor, largest_score: Tensor, lo
 def _centred(queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The queries in at least float32, the mean key, and how far from it the farthest key lies."""
     dtype = at_least_float32(keys.dtype)
-    centre = keys.mean(2, keepdim=True, dtype=dtype)
-    return queries.to(dtype), centre, _lengths(keys - centre).amax(2)
+    centre = keys.sum(2, keepdim=True, dtype=dtype) / max(keys.shape[2], 1)
+    return queries.to(dtype), centre, _largest(keys - centre)
 
 
 def _lengths(x: Tensor) -> Tensor:
     """The Euclidean length of each vector."""
     lengths: Tensor = torch.linalg.vector_norm(x, dim=-1)
     return lengths
+
+
+def _largest(x: Tensor) -> Tensor:
+    """The length of each head's longest vector, 0 where there is none."""
+    lengths = _lengths(x)
+    return lengths.amax(2) if x.shape[2] else lengths.sum(2)
 
 
 def _log_ratio(log_bias: Tensor, row: Tensor, window: Tensor, *, holes: bool) -> Tensor:

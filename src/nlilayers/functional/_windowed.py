@@ -5,6 +5,7 @@ from einops import rearrange
 from torch import Tensor
 
 from nlilayers._precision import at_least_float32
+from nlilayers.functional._dot_product import dot_scores, weighted_sum
 
 
 def windowed_scores(
@@ -40,7 +41,7 @@ def windowed_scores(
     """
     size, length = log_bias.shape[0], queries.shape[2]
     rows = rearrange(_filled(queries * scale, size), "b h (blocks i) d -> b h blocks i d", i=size)
-    scores = rows @ _with_neighbours(keys, size).mT
+    scores = dot_scores(rows, _with_neighbours(keys, size))
     real = torch.ones(1, length, dtype=torch.bool, device=keys.device) if mask is None else mask
     columns = rearrange(_with_neighbours(real[:, None, :, None], size), "b h blocks j one -> b h blocks one j")
     biased = (scores + log_bias).to(at_least_float32(scores.dtype))
@@ -66,7 +67,7 @@ def attend_windows(weights: Tensor, values: Tensor) -> Tensor:
         >>> attend_windows(weights, torch.tensor([[[[1.0], [3.0]]]])).flatten()
         tensor([2., 2.])
     """
-    y = weights @ _with_neighbours(values, weights.shape[3])
+    y = weighted_sum(weights, _with_neighbours(values, weights.shape[3]))
     return rearrange(y, "b h blocks i d -> b h (blocks i) d")[:, :, : values.shape[2]]
 
 

@@ -1,0 +1,220 @@
+"""Every public layer and function, and every model, in every dtype: rounding within its bound, nothing else."""
+
+import math
+
+import pytest
+import torch
+from reliability import precision
+from reliability.precision import DTYPES, HOSTILE, garbage_matters, has_padding, measure, outcome, outcome_of_lengths
+from reliability.precision_cases import CASES, FUNCTIONS, IN_DOUBLE, LAYERS, MODELS, WITHOUT_ROUNDING
+
+import nlilayers
+import oracles
+from gaussian_transformer import Aggregation
+from models import full
+from nli_common.recurrent import SentenceLSTM
+from nlilayers import (
+    AlignmentFactorization,
+    DecomposableAlign,
+    FactorizationMachine,
+    GaussianSelfAttention,
+    IntraAlign,
+    SinusoidalPositionalEncoding,
+    functional,
+    masking,
+)
+from strategies import normal
+
+every_case = pytest.mark.parametrize("name", CASES)
+every_model = pytest.mark.parametrize("name", MODELS)
+halves = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+ATTENTIVE = [
+    name
+    for name in CASES
+    if any(part in name for part in ("Align", "Attention", "weights", "scores")) and "Factorization" not in name
+]
+
+
+def test_nothing_public_is_left_out() -> None:
+    layers = set(nlilayers.__all__) - {"functional", "masking"}
+    assert {name.split(",")[0] for name in LAYERS} == layers
+    public = set(functional.__all__) | set(masking.__all__)
+    assert set(FUNCTIONS) | WITHOUT_ROUNDING | IN_DOUBLE == public
+
+
+@every_case
+def test_rounding_stays_within_its_bound(name: str, device: str) -> None:
+    measured = measure(name, rounds=1, batch=16, device=device)
+    for label, error in measured.errors.items():
+        assert error.result <= measured.bound, f"{label}: {error.result}"
+        assert (error.gradient or 0) <= measured.gradient_bound, f"{label}: {error.gradient}"
+        assert (error.parameters or 0) <= measured.parameters_bound, f"{label}: {error.parameters}"
+
+
+@every_case
+def test_hostile_numbers_give_no_nan(name: str, device: str) -> None:
+    """Infinity is right where the exact number is beyond the dtype, which 1e4 is in float16 alone."""
+    for kind in HOSTILE:
+        for label in DTYPES:
+            found = outcome(name, kind, label, device=device)
+            assert found != "not finite", f"{kind} in {label}"
+            if found == "overflow":
+                assert (kind, label) == ("±1e4", "float16") or kind in ("±1e12", "scores of 1e30"), f"{kind} in {label}"
+
+
+@pytest.mark.parametrize("name", ATTENTIVE)
+def test_scores_of_any_size_give_weights(name: str, device: str) -> None:
+    for label in ("float64", "float32", "bfloat16", "autocast"):
+        for seed in range(3):
+            for kind in ("scores of 1e30", "±1e12"):
+                found = outcome(name, kind, label, seed=seed, device=device)
+                assert found == "finite", f"{kind} in {label}: {found}"
+
+
+@every_case
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_short_sentences_are_finite(name: str, length: int, device: str) -> None:
+    for label in DTYPES:
+        assert outcome_of_lengths(name, length, length, label, device=device) == "finite", label
+
+
+@pytest.mark.parametrize("name", ["DecomposableAlign", "GaussianSelfAttention, window of 2", *MODELS])
+def test_sentences_of_4096_words_are_finite(name: str, device: str) -> None:
+    """In the dtype that is fastest there: LSTMs and whole matrices of scores take their time in float16."""
+    label = "bfloat16" if "LSTM" in name or name in ("ESIM", "HybridModel") or "," in name else "float16"
+    assert outcome_of_lengths(name, 4096, 2, label, device=device) == "finite"
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if has_padding(case)])
+def test_padding_matters_in_no_bit(name: str, device: str) -> None:
+    for label in DTYPES:
+        assert garbage_matters(name, label, device=device) == [], label
+
+
+def test_an_error_beyond_rounding_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A softmax that is taken in half precision breaks its bound."""
+
+    def lowered(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        lower = scores if scores.dtype == torch.float64 else scores.bfloat16()
+        return masking.masked_softmax(lower, mask).to(scores.dtype)
+
+    case = CASES["masked_softmax"]
+    monkeypatch.setitem(precision.CASES, "masked_softmax", precision.Case(lambda: _Lowered(lowered), case.takes))
+    measured = measure("masked_softmax", rounds=1, batch=16)
+    assert measured.errors["float32"].result > 100 * measured.bound
+
+
+class _Lowered(torch.nn.Module):
+    def __init__(self, function) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return self.function(scores, mask)
+
+
+# What was broken
+
+
+@pytest.mark.parametrize("layer", [DecomposableAlign(), IntraAlign()], ids=["between", "within"])
+def test_words_of_1e4_align_in_float16(layer: torch.nn.Module, device: str) -> None:
+    """Their scores are 1e8 and more, beyond float16; the aligned words are not."""
+    x = (1e4 * normal(0, 2, 5, 3).sign() * torch.tensor([1.0, 0.5, 0.25])).to(device, torch.float16).requires_grad_()
+    exact = x.detach().double()
+    sentences = (x, x) if isinstance(layer, DecomposableAlign) else (x,)
+    ours = layer(*sentences)[0] if len(sentences) == 2 else layer(x)
+    theirs = layer(exact, exact)[0] if len(sentences) == 2 else layer(exact)
+    assert ours.dtype == torch.float16
+    torch.testing.assert_close(ours.double(), theirs, atol=0, rtol=2**-10)
+    (grad,) = torch.autograd.grad(ours.double().sum() * 2**-6, x)
+    assert grad.isfinite().all()
+
+
+@pytest.mark.parametrize("window", [None, 2, "auto"])
+def test_words_of_1e4_attend_in_float16(window: int | str | None, device: str) -> None:
+    """In blocks, too: the sentence is long enough for them."""
+    layer = GaussianSelfAttention(6, 3, window=window, device=device, dtype=torch.float16)
+    x = (1e4 * normal(1, 1, 400, 6).sign()).to(device, torch.float16).requires_grad_()
+    y = layer(x)
+    assert y.isfinite().all()
+    (2**-6 * y.double().mean()).backward()
+    assert x.grad is not None and x.grad.isfinite().all()
+
+
+def test_autocast_to_float16_leaves_scores_their_range(device: str) -> None:
+    x = 1e4 * normal(0, 2, 5, 3).sign().to(device, torch.float32)
+    with torch.autocast(device, dtype=torch.float16):
+        beta, alpha = DecomposableAlign()(x, x)
+    assert beta.isfinite().all() and alpha.isfinite().all()
+
+
+def test_float16_weights_are_those_of_float32_scores(device: str) -> None:
+    q, k = (normal(s, 1, 1, 7, 4, scale=9.0).to(device, torch.float16) for s in (0, 1))
+    scores = functional.attention_scores(q, k)
+    assert scores.dtype == torch.float32
+    assert torch.equal(scores, functional.attention_scores(q.float(), k.float()))
+
+
+def test_far_positions_are_right_to_the_last_digit_of_float32(device: str) -> None:
+    """An angle of 4,096 in float32 is off by a thousandth."""
+    encoding = functional.sinusoidal_encoding(4096, 10, device=torch.device(device))[4095]
+    expected = torch.tensor(oracles.sinusoidal_encoding(4096, 10), dtype=torch.float64)
+    assert (encoding.double().cpu() - expected).abs().max() <= 2**-24
+    assert SinusoidalPositionalEncoding(10)(torch.zeros(1, 4096, 10, device=device)).dtype == torch.float32
+
+
+@halves
+def test_many_words_that_are_added_up_and_divided_do_not_overflow(dtype: torch.dtype, device: str) -> None:
+    """Eq 15 of the Gaussian Transformer: the sum of 4,096 numbers of 100 is beyond float16, a 64th of it is not."""
+    layer = Aggregation(6)
+    for parameter in layer.parameters():
+        torch.nn.init.zeros_(parameter)
+    torch.nn.init.constant_(layer.compare[1].bias, 100.0)
+    layer = layer.to(device, dtype)
+    x = torch.zeros(1, 4096, 6, device=device, dtype=dtype)
+    y = layer(x, x, torch.ones(1, 4096, dtype=torch.bool, device=device))
+    assert torch.all(y == 6400)
+
+
+@halves
+@pytest.mark.parametrize("name", ["LSTMBaseline", "AttentionModel"])
+def test_tags_take_the_dtype_of_the_words(name: str, dtype: torch.dtype) -> None:
+    model = CASES[name].build().to(dtype).eval()
+    sentence = full([1, 2, 3], pos=[[1, 0, 2]])
+    assert model(sentence, sentence).dtype == dtype
+
+
+def test_an_lstm_reads_a_batch_of_nothing() -> None:
+    states, last = SentenceLSTM(3, 5, num_layers=2, bidirectional=True)(
+        torch.zeros(2, 0, 3), torch.zeros(2, 0, dtype=torch.bool)
+    )
+    assert states.shape == (2, 0, 10) and torch.equal(last, torch.zeros(2, 10))
+
+
+def test_no_words_have_no_score_to_bound() -> None:
+    nothing, some = torch.zeros(1, 1, 0, 4), normal(0, 1, 1, 3, 4)
+    assert functional.score_range(nothing, nothing).tolist() == [[0.0]]
+    assert functional.score_bound(some, nothing).tolist() == [[[0.0, 0.0, 0.0]]]
+
+
+# The limits of a dtype
+
+
+def test_factorizations_of_1e4_are_infinite_in_float16_where_the_exact_number_is_beyond_it(device: str) -> None:
+    torch.manual_seed(0)
+    fm, compare = FactorizationMachine(6, 3).double(), AlignmentFactorization(6, 3).double()
+    x, aligned = (1e4 * normal(s, 64, 6).sign() for s in (0, 1))
+    for layer, inputs in ((fm, (x,)), (compare, (x, aligned))):
+        lower = layer.half()
+        ours = lower.to(device)(*(v.to(device, torch.float16) for v in inputs))
+        exact = lower.double().cpu()(*inputs)
+        assert not ours.isnan().any() and ours.isinf().any()
+        assert torch.equal(ours.isinf().cpu(), exact.half().isinf())
+        assert torch.all(ours.cpu()[exact.half().isinf()].sign() == exact[exact.half().isinf()].sign())
+
+
+def test_a_factorization_beyond_float32_is_no_number(device: str) -> None:
+    """Its two terms are infinite, each by itself, and their difference is none."""
+    fm = FactorizationMachine(6, 3, device=device)
+    x = torch.full((1, 6), 1e20, device=device)
+    assert not fm(x).isfinite().any() and math.isfinite(FactorizationMachine(6, 3).double()(x.double().cpu()).item())
