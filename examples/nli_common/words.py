@@ -58,7 +58,8 @@ class WordCharacters(nn.Module):
         Shape:
             → ``(b, n, d)``.
         """
-        if torch.compiler.is_compiling():  # a graph has no place for a number of words that depends on the words
+        # A graph has no place for a number of words that depends on the words, nor has a vmap over them.
+        if torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tokens):
             words, place = tokens.flatten(), torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
             longest = self.ids.shape[1]
         else:
