@@ -17,18 +17,23 @@ from nli_common.lexicon import Lexicon
 from reliability.cases import CASES, CONFIGS, MODELS, Case, Tensors, lexicon, outputs
 from reliability.transforms import difference
 
+KINDS = ("similar lengths", "same lengths", "the first pairs", "one process's part")
+"""Of batches: as training and evaluation ask for them."""
 
-def batches_by_workers(method: str, pairs: int) -> dict[str, int]:
+
+def batches_by_workers(method: str, pairs: int, kinds: Sequence[str] = KINDS) -> dict[str, int]:
     """Batches from two worker processes against those made here: how many are equal to the bit, in each order."""
     corpus = generated_corpus(pairs, "train")
     dataset = PairDataset(corpus, Lexicon.random(corpus.words, 3, tags=corpus.tags), corpus.labels, corpus.phenomena)
+    made = {
+        "similar lengths": loader(dataset, 16, 0),
+        "same lengths": loader(dataset, 16, 0, same_lengths=True),
+        "the first pairs": loader(dataset, 16, None, limit=pairs // 3),
+        "one process's part": shared(loader(dataset, 16, 0), 1, 2),
+    }
     found = {}
-    for name, batches in (
-        ("similar lengths", loader(dataset, 16, 0)),
-        ("same lengths", loader(dataset, 16, 0, same_lengths=True)),
-        ("the first pairs", loader(dataset, 16, None, limit=pairs // 3)),
-        ("one process's part", shared(loader(dataset, 16, 0), 1, 2)),
-    ):
+    for name in kinds:
+        batches = made[name]
         workers: DataLoader[Batch] = DataLoader(
             batches.dataset,
             batch_sampler=batches.batch_sampler,

@@ -48,7 +48,10 @@ def measure(batch: int = 5, length: int = 9, steps: int = 30, pairs: int = 2000,
         "steps": steps,
     }
     held["transforms"] = {
-        name: {attack: call(case, batch, length) for attack, call in transforms.ATTACKS.items()}
+        name: {
+            attack: call(case, batch, length) if transforms.possible(case, attack) else None
+            for attack, call in transforms.ATTACKS.items()
+        }
         for name, case in CASES.items()
     }
     held["parallel"] = [
@@ -73,12 +76,15 @@ def measure(batch: int = 5, length: int = 9, steps: int = 30, pairs: int = 2000,
     held["configurations"] = copies.configurations_in_a_fresh_process()
     held["unsaved"] = copies.unsaved_of_models()
     held["limits"] = {"fully_shard": parallel.refusal_of_scalars()}
+    for attack in transforms.BEYOND_AN_LSTM:
+        held["limits"][attack] = transforms.refusal(CASES["ESIM"], attack, batch, length)
     return held
 
 
 def page(held: dict[str, Any]) -> str:
     """The figures as a section of Markdown."""
     small = parallel.BATCH // 2
+    lstm = {name: held["limits"][name] for name in transforms.BEYOND_AN_LSTM}
     workers = "; ".join(
         f"by {method}, " + ", ".join(f"{count} of {name}" for name, count in counts.items())
         for method, counts in held["workers"].items()
@@ -89,8 +95,11 @@ def page(held: dict[str, Any]) -> str:
         "Largest difference from a plain loop, in float64, as a share of the largest number where that is above 1: "
         f"{held['batch']} sentences of up to {held['length']} words, every parameter drawn anew; torch "
         f"{held['torch']}, `{held['command']}`. Jacobians and Hessian-vector products are by all parameters, Jacobians "
-        "by the inputs, too.",
+        "by the inputs of short sentences, too.",
         _table(held["transforms"]),
+        "A dash stands where torch cannot take an `nn.LSTM`: "
+        + "; ".join(f'{k}, "{v}"' for k, v in lstm.items())
+        + ".",
         "## Two processes",
         f"Largest difference from one process after {held['steps']} steps with momentum, in float64, on batches of "
         f"{parallel.BATCH} that two gloo processes share as {parallel.BATCH - small} and {small}; the parameters "
@@ -114,7 +123,7 @@ def page(held: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(rows: dict[str, dict[str, float]]) -> str:
+def _table(rows: dict[str, dict[str, float | None]]) -> str:
     heads = list(next(iter(rows.values())))
     lines = [["", *heads]]
     lines += [[name, *(_size(cells[head]) for head in heads)] for name, cells in rows.items()]
@@ -142,7 +151,9 @@ def _code(name: str) -> str:
     return f"`{name}`"
 
 
-def _size(difference: float) -> str:
+def _size(difference: float | None) -> str:
+    if difference is None:
+        return "–"
     return "0" if difference == 0 else f"{difference:.0e}"
 
 

@@ -64,7 +64,8 @@ def jacobians(case: Case, batch: int, length: int) -> float:
 
 def derivative(case: Case, mode: Callable[..., Callable[..., Tensors]], batch: int, length: int) -> Tensors:
     """The Jacobian of a few sums of the outputs, by ``jacrev`` or ``jacfwd``."""
-    module, inputs, places = case.module(), case.inputs(batch, length), _real(case.inputs(batch, length))
+    module, inputs = case.module(), case.inputs(batch, length)
+    places = _moving(case, inputs)
     parameters = _parameters(module)
     names = tuple(parameters)
 
@@ -81,7 +82,7 @@ def derivative(case: Case, mode: Callable[..., Callable[..., Tensors]], batch: i
 
 def _jacobian_by_loop(case: Case, batch: int, length: int) -> Tensors:
     module, inputs = case.module(), list(case.inputs(batch, length))
-    places = _real(tuple(inputs))
+    places = _moving(case, tuple(inputs))
     for place in places:
         inputs[place] = inputs[place].requires_grad_()
     leaves = [*module.parameters(), *(inputs[place] for place in places)]
@@ -151,6 +152,24 @@ ATTACKS: dict[str, Callable[[Case, int, int], float]] = {
 }
 
 
+BEYOND_AN_LSTM = ("vmap over inputs", "vmap over an ensemble", "per-sample gradients")
+"""What torch cannot do to an ``nn.LSTM`` in float64, and so to the models with one."""
+
+
+def possible(case: Case, attack: str) -> bool:
+    """Whether torch can do it to this module."""
+    return not (case.recurrent and attack in BEYOND_AN_LSTM)
+
+
+def refusal(case: Case, attack: str, batch: int, length: int) -> str:
+    """What torch says where it cannot; nothing where it can."""
+    try:
+        ATTACKS[attack](case, batch, length)
+    except RuntimeError as error:
+        return str(error).split("\n")[0]
+    return ""
+
+
 def difference(ours: Tensors, theirs: Tensors) -> float:
     """The largest difference of two numbers, as a share of the largest of their tensor where that is above 1."""
     largest = 0.0
@@ -188,6 +207,11 @@ def _few(ys: Tensors) -> Tensor:
 
 def _real(inputs: Tensors) -> list[int]:
     return [place for place, x in enumerate(inputs) if x.dtype.is_floating_point]
+
+
+def _moving(case: Case, inputs: Tensors) -> list[int]:
+    """The inputs that a Jacobian is by: those of a long sentence are too many."""
+    return _real(inputs) if case.shortest == 1 else []
 
 
 def _grad(y: Tensor, leaves: list[Tensor]) -> tuple[Tensor | None, ...]:

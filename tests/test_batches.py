@@ -113,7 +113,7 @@ def test_several_processes_share_every_batch_of_one(
     for batch, *shares in zip(
         whole.batch_sampler, *(zip(part, part.weights(), strict=True) for part in parts), strict=True
     ):
-        weight = {i: 0.0 for i in batch}
+        weight = dict.fromkeys(batch, 0.0)
         for indices, share in shares:
             for i in indices:
                 weight[i] += share / len(indices) / processes

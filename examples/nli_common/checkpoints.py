@@ -55,7 +55,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[
                 state.setdefault(int(parameter), {})[key] = tensor
         optimizer.load_state_dict({"state": state, "param_groups": note["groups"]})
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
-        raise InputError(f"{path}: not a checkpoint of this run ({error})") from None
+        raise InputError(f"{path}: not a checkpoint of this run ({_line(error)})") from None
     progress: dict[str, Any] = note["progress"]
     return progress
 
@@ -78,4 +78,9 @@ def load_weights(path: Path, model: nn.Module) -> None:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; has the run trained for an epoch?") from None
     except (SafetensorError, RuntimeError, OSError) as error:
-        raise InputError(f"{path}: not the weights of this model ({error})") from None
+        raise InputError(f"{path}: not the weights of this model ({_line(error)})") from None
+
+
+def _line(error: Exception) -> str:
+    """What torch says of tensors that do not fit, which takes it several lines."""
+    return " ".join(str(error).split())
