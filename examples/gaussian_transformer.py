@@ -136,7 +136,8 @@ class WordsAndCharacters(nn.Module):
 
     def __init__(self, config: GaussianTransformerConfig, lexicon: Lexicon) -> None:
         super().__init__()
-        ngrams = nlilayers.CharNgramEmbedding(config.char_size, ngram_size=5)
+        # Where the words' vectors are: the buffer made of both is in no state_dict, and cannot wait on the meta device.
+        ngrams = nlilayers.CharNgramEmbedding(config.char_size, ngram_size=5, device=lexicon.vectors.device)
         if config.ngrams == "max":
             characters = ngrams.table(lexicon.words)
         else:

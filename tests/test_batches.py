@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from accelerate.data_loader import BatchSamplerShard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_common.batches import LengthBuckets, PairDataset, loader
+from nli_common.batches import LengthBuckets, PairDataset, loader, shared
 from nli_common.generated import generated_corpus
 from nli_common.lexicon import Lexicon
 
@@ -104,14 +103,23 @@ def test_batches_of_the_same_lengths_depend_on_seed_and_epoch(dataset: PairDatas
 
 @pytest.mark.parametrize("processes", [2, 3, 4])
 @pytest.mark.parametrize("same_lengths", [False, True])
-def test_several_processes_share_all_pairs_in_equal_numbers_of_batches(
-    dataset: PairDataset, processes: int, same_lengths: bool
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_several_processes_share_every_batch_of_one(
+    dataset: PairDataset, processes: int, same_lengths: bool, seed: int
 ) -> None:
-    """Accelerate deals the batches out; the last round begins again with the first ones."""
-    sampler = loader(dataset, 8, 0, same_lengths=same_lengths).batch_sampler
-    shares = [list(BatchSamplerShard(sampler, processes, rank)) for rank in range(processes)]
-    assert len({len(share) for share in shares}) == 1
-    assert {i for share in shares for batch in share for i in batch} == set(range(len(dataset)))
+    """Wherever in the order a batch stands that is not full, and even if some process has no pair of it."""
+    whole = loader(dataset, 8, seed, same_lengths=same_lengths)
+    parts = [shared(whole, process, processes).batch_sampler for process in range(processes)]
+    for batch, *shares in zip(
+        whole.batch_sampler, *(zip(part, part.weights(), strict=True) for part in parts), strict=True
+    ):
+        weight = dict.fromkeys(batch, 0.0)
+        for indices, share in shares:
+            for i in indices:
+                weight[i] += share / len(indices) / processes
+        assert list(weight) == batch
+        assert list(weight.values()) == pytest.approx([1 / len(batch)] * len(batch), rel=1e-12)
+    assert {len(part) for part in parts} == {len(list(parts[0]))} == {len(whole)}
 
 
 @pytest.mark.parametrize("same_lengths", [False, True])

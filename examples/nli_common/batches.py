@@ -125,6 +125,34 @@ class SameLengths(LengthBuckets):
             yield batches[i]
 
 
+class Share(Sampler[list[int]]):
+    """One process's part of every batch, so that all processes together see what a single one would.
+
+    A batch is dealt out like cards, and the parts differ by a pair at most. A process that has none left over for it
+    is given the batch's first pair, with a weight of 0: every process takes every step.
+
+    Args:
+        batches: the batches of all processes together.
+        process: of this one, from 0.
+        processes: all of them.
+    """
+
+    def __init__(self, batches: LengthBuckets, process: int, processes: int) -> None:
+        self.batches, self.process, self.processes = batches, process, processes
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for batch in self.batches:
+            yield batch[self.process :: self.processes] or batch[:1]
+
+    def weights(self) -> Iterator[float]:
+        """What the mean over each part is multiplied by, so that the processes' mean is that over the whole batch."""
+        for batch in self.batches:
+            yield self.processes * len(batch[self.process :: self.processes]) / len(batch)
+
+
 def loader(
     dataset: PairDataset, batch_size: int, seed: int | None, *, same_lengths: bool = False, limit: int | None = None
 ) -> "DataLoader[Batch]":
@@ -136,6 +164,16 @@ def loader(
         sampler = LengthBuckets(premise, batch_size, seed)
     pairs = dataset if limit is None else Subset(dataset, range(min(limit, len(dataset))))
     return DataLoader(pairs, batch_sampler=sampler, collate_fn=_as_it_is)
+
+
+def shared(batches: "DataLoader[Batch]", process: int, processes: int) -> "DataLoader[Batch]":
+    """A data loader over one process's part of each of these batches.
+
+    (Accelerate would give each process whole batches, and drop those around one that is not full but not the last.)
+    """
+    assert isinstance(batches.batch_sampler, LengthBuckets)
+    part = Share(batches.batch_sampler, process, processes)
+    return DataLoader(batches.dataset, batch_sampler=part, collate_fn=_as_it_is)
 
 
 def _as_it_is(batch: Any) -> Any:

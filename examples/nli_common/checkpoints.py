@@ -64,7 +64,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[
         optimizer.load_state_dict({"state": state, "param_groups": note["groups"]})
         progress: dict[str, Any] = note["progress"]
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
-        raise InputError(f"{path}: not a checkpoint of this run ({error})") from None
+        raise InputError(f"{path}: not a checkpoint of this run ({_line(error)})") from None
     return progress
 
 
@@ -102,7 +102,7 @@ def load_weights(path: Path, model: nn.Module) -> None:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; has the run trained for an epoch?") from None
     except (SafetensorError, ValueError, RuntimeError, OSError) as error:
-        raise InputError(f"{path}: not the weights of this model ({error})") from None
+        raise InputError(f"{path}: not the weights of this model ({_line(error)})") from None
 
 
 def require_weights(path: Path) -> None:
@@ -114,3 +114,8 @@ def require_weights(path: Path) -> None:
             f"{path}: the weights of the best epoch are lost ({error}); delete the folder, and the same command "
             "starts over"
         ) from None
+
+
+def _line(error: Exception) -> str:
+    """What torch says of tensors that do not fit, which takes it several lines."""
+    return " ".join(str(error).split())

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, DistributedDataParallelKwargs
 from rich.console import Console
 from torch import nn
 
@@ -48,7 +48,8 @@ def train_run(
         problems.append(f"--seed must be between 0 and {2**31 - 1}, got {seed}")
     if problems:
         raise InputError("; ".join(problems))
-    accelerator = Accelerator()
+    # Every process has the same word vectors: sent round anew for each step, they would take most of its time.
+    accelerator = Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)])
     console = Console(quiet=not accelerator.is_main_process, highlight=False)
     corpora = data.corpora()
     labels = scheme_of(corpora["train"].labels, "the training corpus")
@@ -60,6 +61,7 @@ def train_run(
         "model": asdict(config),
         "recipe": asdict(recipe),
         "seed": seed,
+        "processes": accelerator.num_processes,
         "labels": list(labels),
         "data": data.identity(corpora),
     }

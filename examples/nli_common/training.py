@@ -8,13 +8,14 @@ from itertools import islice
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import send_to_device
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
-from nli_common.batches import LengthBuckets, PairDataset, loader
+from nli_common.batches import PairDataset, Share, loader, shared
 from nli_common.checkpoints import load_newest, require_weights, save_checkpoint, save_weights
 from nli_common.errors import InputError
 from nli_common.metrics import evaluate
@@ -65,21 +66,23 @@ def fit(
     on the seed, the epoch and the step alone, so that the result does not depend on how often the run was interrupted.
     The weights of the best epoch on dev lie in the folder at the end.
 
+    Several processes share each batch, and take the step that a single one would take with all of it. (Only their
+    dropout differs.)
+
     Raises:
         InputError: if the loss or a weight is no longer a finite number, a file cannot be written, or what is needed
             to go on is damaged.
     """
-    batches = loader(train, recipe.batch_size, seed, same_lengths=recipe.same_lengths)
-    order = batches.batch_sampler
-    assert isinstance(order, LengthBuckets)
+    global_batch = recipe.batch_size * accelerator.num_processes
+    whole = loader(train, global_batch, seed, same_lengths=recipe.same_lengths)
+    batches = shared(whole, accelerator.process_index, accelerator.num_processes)
+    part = batches.batch_sampler
+    assert isinstance(part, Share)
     plain = model
-    model, optimizer, batches, dev_batches = accelerator.prepare(
-        model, optimizer, batches, loader(dev, EVALUATION_BATCH, None)
-    )
+    model, optimizer, dev_batches = accelerator.prepare(model, optimizer, loader(dev, EVALUATION_BATCH, None))
     # Evaluation has its own batch size and no gradient, and would be compiled once more.
     mode = "reduce-overhead" if recipe.cuda_graphs else "default"
     stepped = torch.compile(model, dynamic=True, mode=mode) if recipe.compile or recipe.cuda_graphs else model
-    global_batch = recipe.batch_size * accelerator.num_processes
     at = Progressed()
     resumed = load_newest((run.checkpoint, run.previous), plain, optimizer)
     accelerator.wait_for_everyone()
@@ -93,22 +96,23 @@ def fit(
             resumed.path.replace(run.checkpoint)
         console.print(f"resuming at epoch {at.epoch + 1}, step {at.step}")
     while at.epoch < recipe.epochs and at.epoch - at.best_epoch <= recipe.patience:
-        order.start_epoch(at.epoch)
+        part.batches.start_epoch(at.epoch)
         loss_sum = torch.tensor(at.loss, device=accelerator.device)
         model.train()
         started = saved = time.perf_counter()
         with _bar(console, accelerator.is_main_process) as bar:
             task = bar.add_task(f"epoch {at.epoch + 1}", total=len(batches), completed=at.step)
-            for batch in islice(batches, at.step, None):
+            for batch, weight in islice(zip(batches, part.weights(), strict=True), at.step, None):
+                batch = send_to_device(batch, accelerator.device)
                 reseed(seed, accelerator.process_index, at.epoch * len(batches) + at.step)
                 recipe.schedule(optimizer, at.epoch + at.step / len(batches), len(train), global_batch)
-                loss = cross_entropy(stepped(batch.premise, batch.hypothesis), batch.label)
+                loss = weight * cross_entropy(stepped(batch.premise, batch.hypothesis), batch.label)
                 optimizer.zero_grad()
                 accelerator.backward(loss)
                 if recipe.clip_norm is not None:
                     accelerator.clip_grad_norm_(model.parameters(), recipe.clip_norm)
                 optimizer.step()
-                loss_sum += loss.detach()
+                loss_sum += accelerator.reduce(loss.detach(), "mean")
                 at.step += 1
                 bar.advance(task)
                 if time.perf_counter() - saved > checkpoint_seconds:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
@@ -59,7 +60,8 @@ class WordCharacters(nn.Module):
         Shape:
             → ``(b, n, d)``.
         """
-        if torch.compiler.is_compiling():  # a graph has no place for a number of words that depends on the words
+        # A graph has no place for a number of words that depends on the words, nor has vmap.
+        if torch.compiler.is_compiling() or any(map(is_functorch_wrapped_tensor, (tokens, self.lengths))):
             words, place = tokens.flatten(), torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
             longest = self.ids.shape[1]
         else:
@@ -73,4 +75,6 @@ def one_hot_tags(sentence: Sentence, num_tags: int) -> Tensor:
     """Part-of-speech tags as ``(b, n, num_tags)`` of ones and zeros; a word without a known tag has zeros only."""
     if sentence.pos is None:
         return torch.zeros(*sentence.tokens.shape, num_tags, device=sentence.tokens.device)
-    return nn.functional.one_hot(sentence.pos, num_tags + 1)[..., 1:].to(torch.get_default_dtype())
+    # Not one_hot: it reads the tags' values, which vmap does not let it.
+    tags = torch.arange(1, num_tags + 1, device=sentence.pos.device)
+    return (sentence.pos[..., None] == tags).to(torch.get_default_dtype())

@@ -44,7 +44,7 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
 
     Raises:
         ValueError: if ``lengths`` is not one-dimensional and of integers, or if a length is negative or above
-            ``max_length``. (The last two read the values, so compiled code leaves them out.)
+            ``max_length``. (The last two read the values: compiled code, ``vmap`` and the meta device leave them out.)
 
     Example::
 
@@ -58,7 +58,10 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
         )
     if max_length is None:
         max_length = int(lengths.max()) if lengths.numel() else 0
-    if not torch.compiler.is_compiling() and lengths.numel():
+    hidden = (
+        torch.compiler.is_compiling() or lengths.is_meta or torch._C._functorch.is_functorch_wrapped_tensor(lengths)
+    )
+    if not hidden and lengths.numel():
         shortest, longest = int(lengths.min()), int(lengths.max())
         if shortest < 0 or longest > max_length:
             raise ValueError(

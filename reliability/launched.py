@@ -1,0 +1,160 @@
+"""A training script under a launcher: two processes at half the batch each, and one process with all of it."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+from safetensors.torch import load_file
+
+from nli_common.generated import generated_pairs
+from reliability.transforms import difference
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = ROOT / "examples" / "decomposable_attention.py"
+RECIPE = ("--hidden-size", "20", "--dropout", "0", "--intra-attention", "--optimizer", "adagrad", "--lr", "0.05")
+PLAIN = (sys.executable,)
+BATCH = 16
+
+
+def torchrun() -> tuple[str, ...]:
+    """Torch's own launcher, two processes."""
+    port = str(free_port())
+    return (
+        *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
+        *("--master-addr", "127.0.0.1", "--master-port", port),
+    )
+
+
+def accelerate(*options: str) -> tuple[str, ...]:
+    """Accelerate's launcher, two processes."""
+    port = str(free_port())
+    command = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch")
+    return (*command, "--num_processes", "2", "--main_process_port", port, *options)
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def write_corpora(folder: Path, train: int) -> list[str]:
+    """Files of the generated corpus, and the options that name them."""
+    options = ["--cache", str(folder / "cache")]
+    for split, count in (("train", train), ("dev", 61), ("test", 67)):
+        path = folder / f"{split}.tsv"
+        rows = ["gold_label\tsentence1\tsentence2\tphenomenon"]
+        for pair in generated_pairs(count, split):
+            rows.append("\t".join([pair.label, " ".join(pair.premise), " ".join(pair.hypothesis), pair.phenomenon]))
+        path.write_text("\n".join(rows) + "\n")
+        options += [f"--{split}", str(path)]
+    return options
+
+
+def environment() -> dict[str, str]:
+    """One thread for each process, on the CPU."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "COLUMNS": "200"}
+
+
+def run(launcher: tuple[str, ...], arguments: list[str]) -> "subprocess.CompletedProcess[str]":
+    """The script's command line under a launcher, to its end."""
+    command = [*launcher, str(SCRIPT), *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment()) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=200)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+
+
+def kill(process: "subprocess.Popen[Any]") -> None:
+    """End a launcher and all that it started, at once."""
+    launcher = psutil.Process(process.pid)
+    for each in (*launcher.children(recursive=True), launcher):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.kill()
+
+
+def training(options: list[str], batch: int, epochs: int, output: Path) -> list[str]:
+    """The arguments of ``train``; the batch is each process's."""
+    return ["train", *options, *RECIPE, "--batch-size", str(batch), "--epochs", str(epochs), "--output", str(output)]
+
+
+def run_and_kill(launcher: tuple[str, ...], arguments: list[str], checkpoint: Path) -> bool:
+    """Kill every process of a run soon after its first checkpoint; whether it was killed before its end."""
+    quiet = subprocess.DEVNULL
+    command = [*launcher, str(SCRIPT), *arguments, "--checkpoint-seconds", "0.02"]
+    with subprocess.Popen(command, env=environment(), stdout=quiet, stderr=quiet) as process:
+        while process.poll() is None and not checkpoint.exists():
+            time.sleep(0.002)
+        time.sleep(0.2)
+        alive = process.poll() is None
+        if alive:
+            kill(process)
+    return alive
+
+
+def numbers(folder: Path) -> dict[str, Any]:
+    """The metrics of a run without its speeds."""
+    metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
+    del metrics["pairs_per_second"], metrics["inference_pairs_per_second"]
+    return metrics
+
+
+def compare(one: Path, two: Path) -> dict[str, float]:
+    """Two runs' folders: the largest differences of their losses and weights; all other metrics must be equal."""
+    ours, theirs = numbers(two), numbers(one)
+    losses = [[epoch.pop("loss") for epoch in metrics["history"]] for metrics in (ours, theirs)]
+    if ours != theirs:
+        raise AssertionError(f"metrics differ: {ours} and {theirs}")
+    weights = [load_file(folder / "model.safetensors") for folder in (two, one)]
+    return {
+        "losses": max(abs(a - b) for a, b in zip(*losses, strict=True)),
+        "weights": difference(tuple(weights[0].values()), tuple(weights[1].values())),
+    }
+
+
+def both_ways(folder: Path, train: int, epochs: int, same_lengths: bool) -> dict[str, Any]:
+    """One process, two of them, and two that were killed and started again: how far apart they end.
+
+    Raises:
+        AssertionError: if a run fails, if one of the metrics but the loss differs, or if the run that was killed ends
+            in another bit than the one that was not.
+    """
+    options = [*write_corpora(folder, train), *["--same-lengths"] * same_lengths]
+    one, two, killed = folder / "one", folder / "two", folder / "killed"
+    done = run(PLAIN, training(options, BATCH, epochs, one))
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    done = run(torchrun(), training(options, BATCH // 2, epochs, two))
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    if done.stdout.count("best epoch") != 1:
+        raise AssertionError(f"more than one process reports: {done.stdout}")
+    kills = 0
+    while not (killed / "metrics.json").exists() and kills < 3:
+        kills += run_and_kill(
+            torchrun(), training(options, BATCH // 2, epochs, killed), killed / "checkpoint.safetensors"
+        )
+    done = run(torchrun(), training(options, BATCH // 2, epochs, killed))
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    for name in ("model.safetensors", "lexicon.safetensors"):
+        if (killed / name).read_bytes() != (two / name).read_bytes():
+            raise AssertionError(f"a killed run ends in another {name}")
+    if numbers(killed) != numbers(two):
+        raise AssertionError("a killed run ends in other metrics")
+    if len({tuple(sorted(path.name for path in run.iterdir())) for run in (one, two, killed)}) != 1:
+        raise AssertionError("two processes leave other files behind")
+    return {"pairs": train, "epochs": epochs, "same lengths": same_lengths, "kills": kills, **compare(one, two)}

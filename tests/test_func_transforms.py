@@ -1,0 +1,82 @@
+"""torch.func and torch.utils.checkpoint make of every layer and model what a plain loop over it makes."""
+
+import pytest
+import torch
+from reliability import transforms
+from reliability.cases import CASES, LONG, MODELS, Case
+from torch import nn
+from torch.func import functional_call, grad, jvp, vmap
+from torch.testing import assert_close
+
+from nlilayers import GaussianPrior, GaussianSelfAttention, masking
+from strategies import normal
+
+POSSIBLE = [
+    (name, attack) for name in CASES for attack in transforms.ATTACKS if transforms.possible(CASES[name], attack)
+]
+
+
+@pytest.mark.parametrize(("name", "attack"), POSSIBLE)
+def test_every_layer_and_model_equals_its_loop(name: str, attack: str) -> None:
+    assert transforms.ATTACKS[attack](CASES[name], 3, 4) < 1e-11
+
+
+@pytest.mark.parametrize("name", [name for name, case in MODELS.items() if case.recurrent])
+@pytest.mark.parametrize("attack", transforms.BEYOND_AN_LSTM)
+def test_torch_has_no_vmap_over_an_lstm(name: str, attack: str) -> None:
+    """Where it has one, this test fails, and the models with an LSTM join the others."""
+    said = transforms.refusal(CASES[name], attack, 3, 4)
+    if attack == "per-sample gradients":
+        assert said.startswith("output with shape") and "doesn't match the broadcast shape" in said
+    else:
+        assert said == "Batching rule not implemented for aten::lstm.input. We could not generate a fallback."
+
+
+def test_in_float32_an_lstm_has_per_sample_gradients_and_no_forward_mode() -> None:
+    """oneDNN's kernel, which float64 has not: the other way round."""
+    lstm, x = nn.LSTM(5, 3, batch_first=True), normal(0, 4, 7, 5).float()
+    parameters = {name: p.detach() for name, p in lstm.named_parameters()}
+
+    def loss(parameters: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        return functional_call(lstm, parameters, (x[None],))[0].sin().sum()
+
+    together = vmap(grad(loss), (None, 0))(parameters, x)
+    for name, ours in together.items():
+        assert_close(ours, torch.stack([grad(loss)(parameters, one)[name] for one in x]), atol=1e-5, rtol=1e-5)
+    with pytest.raises(NotImplementedError, match="Trying to use forward AD with mkldnn_rnn_layer"):
+        jvp(loss, (parameters, x[0]), (parameters, x[0]))
+
+
+def test_a_window_that_depends_on_the_scores_is_not_chosen_under_vmap() -> None:
+    """There the whole matrix is taken, as near as the tolerance; by itself, a sentence is read in blocks."""
+    layer = GaussianSelfAttention(6, 2, prior=GaussianPrior(0.5), tolerance=1e-13).double()
+    x = normal(0, 3, 1, LONG, 6)
+    assert all(layer.discarded_mass_bound(one).max() > 0 for one in x)
+    assert torch.equal(vmap(lambda one: layer.discarded_mass_bound(one))(x), torch.zeros(3, 1, 2, LONG).double())
+    together, whole = vmap(layer)(x), GaussianSelfAttention(6, 2, prior=GaussianPrior(0.5), window=None).double()
+    whole.load_state_dict(layer.state_dict())
+    assert_close(together, torch.stack([whole(one) for one in x]), atol=1e-14, rtol=1e-14)
+    assert_close(together, torch.stack([layer(one) for one in x]), atol=1e-11, rtol=1e-11)
+
+
+def test_dropout_is_recomputed_as_it_was() -> None:
+    """The random numbers of a checkpointed call are drawn again."""
+    case = Case(lambda: GaussianSelfAttention(6, 2, dropout=0.5), CASES["GaussianSelfAttention"].draw)
+    assert transforms.recomputed(case, 3, 4) == 0
+
+
+def test_dropout_under_vmap_must_be_told_whose_numbers_it_draws() -> None:
+    layer, x = GaussianSelfAttention(6, 2, dropout=0.5).double(), normal(0, 1, 1, 7, 6).expand(3, 1, 7, 6)
+    with pytest.raises(RuntimeError, match="vmap: called random operation while in randomness error mode"):
+        vmap(layer)(x)
+    same, different = vmap(layer, randomness="same")(x), vmap(layer, randomness="different")(x)
+    assert torch.equal(same[0], same[1]) and not torch.equal(different[0], different[1])
+
+
+def test_lengths_become_masks_under_vmap_when_they_are_told_how_long() -> None:
+    lengths = torch.tensor([[3, 1], [0, 2]])
+    together = vmap(lambda one: masking.lengths_to_mask(one, 3))(lengths)
+    assert torch.equal(together, torch.stack([masking.lengths_to_mask(one, 3) for one in lengths]))
+    with pytest.raises(RuntimeError, match=r"vmap: It looks like you're calling .item\(\) on a Tensor"):
+        vmap(masking.lengths_to_mask)(lengths)
+    assert masking.lengths_to_mask(lengths[0].to("meta"), 3).shape == (2, 3)

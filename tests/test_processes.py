@@ -1,0 +1,92 @@
+"""Several processes: DistributedDataParallel, FSDP2, a launched script, loaders' workers, and copies that travel."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from reliability import copies, launched, parallel
+from reliability.cases import CASES, MODELS, Case
+from reliability.spread import page
+
+from nli_common.checkpoints import load_weights, save_weights
+from nli_common.errors import InputError
+from nli_common.runs import Run
+from nlilayers import FactorizationMachine
+from runs import write_corpora
+
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+
+
+def test_two_processes_train_as_one_does() -> None:
+    for (net, way), figures in parallel.spread_training(steps=5).items():
+        assert figures["losses"] < 1e-12 and figures["parameters"] < 1e-12, (net, way, figures)
+        assert figures["moved"] > 1e-3, f"{net} learned nothing"
+
+
+def test_accelerate_launches_two_processes_on_a_cpu_by_the_environment(tmp_path: Path) -> None:
+    """Its --cpu starts one process whatever --num_processes says, and cannot stand beside --multi_gpu."""
+    options = write_corpora(tmp_path, train=20)
+    for name, option, processes in (("env", "--multi_gpu", 2), ("cpu", "--cpu", 1)):
+        done = launched.run(launched.accelerate(option), launched.training(options, 8, 1, tmp_path / name))
+        assert done.returncode == 0, done.stderr
+        assert json.loads((tmp_path / name / "config.json").read_text())["processes"] == processes
+
+
+def test_a_run_goes_on_with_as_many_processes_as_it_began_with(tmp_path: Path) -> None:
+    Run(tmp_path).claim({"processes": 2}).release()
+    with pytest.raises(InputError, match="with processes=2 where this one has 1"):
+        Run(tmp_path).claim({"processes": 1})
+
+
+def test_weights_that_do_not_fit_are_refused_by_their_key_in_one_line(tmp_path: Path) -> None:
+    save_weights(tmp_path / "w", FactorizationMachine(5, 3))
+    with pytest.raises(InputError, match="size mismatch for factors") as caught:
+        load_weights(tmp_path / "w", FactorizationMachine(5, 4))
+    assert "\n" not in str(caught.value)
+
+
+def test_fully_shard_takes_no_scalar_parameter() -> None:
+    assert parallel.refusal_of_scalars().startswith("fully_shard doesn't support scalar parameters. ")
+
+
+def test_a_launched_script_ends_as_one_process_does_and_goes_on_when_killed(tmp_path: Path) -> None:
+    """161 pairs in batches of 16: one batch in the middle has a single pair, which one process goes without."""
+    found = launched.both_ways(tmp_path, train=161, epochs=3, same_lengths=False)
+    assert found["kills"] >= 1, "the run ended before it could be killed"
+    assert found["losses"] < 1e-5 and found["weights"] < 1e-4
+
+
+def test_workers_make_the_same_batches() -> None:
+    assert all(count > 2 for count in copies.batches_by_workers("fork", 120).values())
+    assert copies.batches_by_workers("spawn", 120, ["the first pairs"]) == {"the first pairs": 3}
+
+
+def test_everything_goes_to_another_process_and_back() -> None:
+    assert set(copies.in_a_fresh_process(list(CASES)).values()) == {0.0}
+    assert copies.configurations_in_a_fresh_process() == 10
+
+
+def test_word_vectors_are_no_part_of_a_models_state() -> None:
+    """``to_empty`` empties them, and no state brings them back; ``assign=True`` leaves them alone."""
+    assert copies.unsaved(CASES["DecomposableAttention"]) == ["model.embedding.words.vectors"]
+    assert not any(copies.unsaved(CASES[name]) for name in CASES if name not in MODELS)
+
+
+@every_case
+@pytest.mark.parametrize("copied", [copies.there_and_back, copies.assigned, copies.filled], ids=lambda f: f.__name__)
+def test_a_state_is_all_that_a_module_is(case: Case, copied: Callable[[Case], float]) -> None:
+    assert copied(case) == 0
+
+
+@every_case
+def test_a_state_that_does_not_fit_is_refused_by_its_key(case: Case) -> None:
+    assert copies.refusals(case) == len(case.module().state_dict())
+
+
+def test_the_page_is_what_was_measured() -> None:
+    held = json.loads((Path(copies.__file__).parent / "spread.json").read_text())
+    written = page(held)
+    assert f"| {held['launched'][0]['pairs']:,} |" in written and held["limits"]["fully_shard"] in written
+    held["parallel"][0]["losses"] = 0.5
+    assert "| 5e-01 |" in page(held) != written
