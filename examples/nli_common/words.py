@@ -58,7 +58,8 @@ class WordCharacters(nn.Module):
         Shape:
             → ``(b, n, d)``.
         """
-        if torch.compiler.is_compiling():  # a graph has no place for a number of words that depends on the words
+        # Neither a graph nor the meta device has a place for a number of words that depends on the words.
+        if torch.compiler.is_compiling() or tokens.is_meta:
             words, place = tokens.flatten(), torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
             longest = self.ids.shape[1]
         else:

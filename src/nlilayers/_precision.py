@@ -20,4 +20,6 @@ def at_least_float32(dtype: torch.dtype) -> torch.dtype:
 def without_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
     """A context in which autocast does not lower the operations on ``x``; none where it would not anyway."""
     device = x.device.type
-    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else contextlib.nullcontext()
+    # The meta device has no autocast, and refuses the question.
+    lowered = device != "meta" and torch.is_autocast_enabled(device)
+    return torch.autocast(device, enabled=False) if lowered else contextlib.nullcontext()
