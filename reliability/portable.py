@@ -19,8 +19,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "examples"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 import nlilayers
 from nli_common.data import Sentence
