@@ -119,7 +119,7 @@ class WordsBehindNull(nn.Module):
     def forward(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
         """Vectors ``(b, 1 + n, dim)`` and the mask of them."""
         words = self.words(sentence)
-        null = self.null.expand(len(words), 1, -1)
+        null = self.null.expand(words.shape[0], 1, -1)
         return torch.cat([null, words], dim=1), nn.functional.pad(sentence.mask, (1, 0), value=True)
 
 

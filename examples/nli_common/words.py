@@ -60,8 +60,9 @@ class WordCharacters(nn.Module):
         Shape:
             → ``(b, n, d)``.
         """
-        # A graph has no place for a number of words that depends on the words, nor has vmap.
-        if torch.compiler.is_compiling() or any(map(is_functorch_wrapped_tensor, (tokens, self.lengths))):
+        # A graph has no place for a number of words that depends on the words, nor have vmap and the meta device.
+        wrapped = any(map(is_functorch_wrapped_tensor, (tokens, self.lengths)))
+        if torch.compiler.is_compiling() or tokens.is_meta or wrapped:
             words, place = tokens.flatten(), torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
             longest = self.ids.shape[1]
         else:
