@@ -61,8 +61,8 @@ class WordCharacters(nn.Module):
             → ``(b, n, d)``.
         """
         # A graph has no place for a number of words that depends on the words, nor have vmap and the meta device.
-        wrapped = any(map(is_functorch_wrapped_tensor, (tokens, self.lengths)))
-        if torch.compiler.is_compiling() or tokens.is_meta or wrapped:
+        hidden = torch.compiler.is_compiling() or tokens.is_meta
+        if hidden or any(map(is_functorch_wrapped_tensor, (tokens, self.lengths))):
             words, place = tokens.flatten(), torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
             longest = self.ids.shape[1]
         else:

@@ -129,7 +129,7 @@ class ZipfPrior(nn.Module):
     def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
         super().__init__()
         # Holds nothing: it is there to be moved with the module, and to say where the module is.
-        self.register_buffer("like", torch.empty(0, device=device, dtype=dtype))
+        self.register_buffer("like", torch.empty(0, device=device, dtype=dtype), persistent=False)
 
     def reset_parameters(self) -> None:
         """Do nothing: there are no parameters."""
