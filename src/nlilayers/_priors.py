@@ -114,6 +114,9 @@ class ZipfPrior(nn.Module):
     :math:`1 / (|\delta| + 1)` and normalises again, which is this bias inside the softmax. It has no parameters; its
     device and dtype are those that the module was made with or moved to.
 
+    Attributes:
+        like: no numbers; it is moved with the module, and says where the module is.
+
     Shape:
         → ``(query_length, key_length)``, in at least float32.
 
@@ -128,8 +131,7 @@ class ZipfPrior(nn.Module):
 
     def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
         super().__init__()
-        # Holds nothing: it is there to be moved with the module, and to say where the module is.
-        self.register_buffer("like", torch.empty(0, device=device, dtype=dtype), persistent=False)
+        self.register_buffer("like", torch.empty(0, device=device, dtype=dtype))
 
     def reset_parameters(self) -> None:
         """Do nothing: there are no parameters."""
