@@ -31,9 +31,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "COLUMNS": "200"}
 
 
-def run_script(*arguments: str | Path, script: Path = SCRIPT) -> "subprocess.CompletedProcess[str]":
+def run_script(*arguments: str | Path, script: Path = SCRIPT, columns: int = 200) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, str(script), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment(), check=False, timeout=300)
+    env = environment() | {"COLUMNS": str(columns)}
+    return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=300)
 
 
 def start_script(arguments: Sequence[str | Path]) -> "subprocess.Popen[bytes]":
