@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from nlilayers import functional
 from nlilayers._checks import require_mask, require_probability, require_sequence
 from nlilayers._priors import GaussianPrior
+from nlilayers._values import read_values
 from nlilayers.masking import zero_padding
 
 SHORTEST_IN_BLOCKS = 160
@@ -181,7 +182,7 @@ class GaussianSelfAttention(nn.Module):
             score_range = functional.score_range(queries, keys, self.scale).amax()
             holes = torch.zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
             facts = [score_range, self.prior.w, self.prior.b, holes]
-            known = _read(torch.stack([fact.to(score_range) for fact in facts]))
+            known = read_values(torch.stack([fact.to(score_range) for fact in facts]))
         if known is None:
             return length
         largest_range, w, b, has_holes = known
@@ -207,14 +208,6 @@ class GaussianSelfAttention(nn.Module):
 def _block_size(window: int) -> int:
     """Products of small matrices are slow: a block has some words even if the window has none."""
     return max(window, SMALLEST_BLOCK)
-
-
-def _read(facts: Tensor) -> list[float] | None:
-    """The numbers in a tensor, or ``None`` where there are none to read: on the meta device, under ``vmap``."""
-    try:
-        return [float(fact) for fact in facts.tolist()]
-    except (RuntimeError, NotImplementedError):
-        return None
 
 
 def _require_window(window: object, tolerance: float) -> None:

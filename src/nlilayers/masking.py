@@ -20,6 +20,7 @@ from torch import Tensor
 
 from nlilayers._checks import require_mask, require_sequence
 from nlilayers._precision import at_least_float32
+from nlilayers._values import read_values
 
 __all__ = [
     "lengths_to_mask",
@@ -58,15 +59,11 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
         )
     if max_length is None:
         max_length = int(lengths.max()) if lengths.numel() else 0
-    hidden = (
-        torch.compiler.is_compiling() or lengths.is_meta or torch._C._functorch.is_functorch_wrapped_tensor(lengths)
-    )
-    if not hidden and lengths.numel():
-        shortest, longest = int(lengths.min()), int(lengths.max())
-        if shortest < 0 or longest > max_length:
-            raise ValueError(
-                f"lengths must lie between 0 and max_length={max_length}, got values from {shortest} to {longest}"
-            )
+    known = read_values(lengths)
+    if known and (min(known) < 0 or max(known) > max_length):
+        raise ValueError(
+            f"lengths must lie between 0 and max_length={max_length}, got values from {min(known)} to {max(known)}"
+        )
     return torch.arange(max_length, device=lengths.device) < lengths[:, None]
 
 

@@ -33,7 +33,7 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
     """
     if _is_of_small_range(queries):
         with without_autocast(queries):
-            return queries.float() @ keys.float().mT
+            return dot_scores(queries.float(), keys.float())
     return queries @ keys.mT
 
 
@@ -59,7 +59,7 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
     """
     if _is_of_small_range(values):
         with without_autocast(values):
-            return (weights.float() @ values.float()).to(torch.float16)
+            return weighted_sum(weights.float(), values.float()).to(torch.float16)
     if weights.dtype.itemsize > values.dtype.itemsize:
         weights = weights.to(values.dtype)
     return weights @ values

@@ -1,0 +1,23 @@
+"""What is decided by the numbers in a tensor, where there are numbers to read."""
+
+import torch
+from torch import Tensor
+
+
+def read_values(x: Tensor) -> list[float] | None:
+    """The numbers in a tensor of one axis; waits for the device.
+
+    ``None`` where there are none to read: in compiled code, under ``vmap``, on the meta device.
+
+    Example::
+
+        >>> read_values(torch.tensor([2, 3])), read_values(torch.empty(2, device="meta"))
+        ([2, 3], None)
+    """
+    if torch.compiler.is_compiling():
+        return None
+    try:
+        values: list[float] = x.tolist()
+    except (RuntimeError, NotImplementedError):
+        return None
+    return values
