@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format docs bench reliability clean
+.PHONY: demo test lint format docs browser bench reliability clean
 
 # Small models without dropout show what word order is worth in a minute; one thread each is fastest at this size.
 DEMO := --hidden-size 64 --vector-size 64 --dropout 0 --no-glorot --optimizer adam --lr 1e-3 --batch-size 32 --epochs 10
@@ -28,8 +28,13 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(READY)  ## the site, in docs/_build/html; a warning is an error
+docs: $(READY)  ## the site, in docs/_build/html; a warning is an error, and so is a link that leads nowhere
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m pytest -q docs/checks
+
+browser: docs  ## the site in Chromium, which has to be there
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,browser]'
+	$(BIN)/python -m pytest -q docs/browser
 
 bench: $(READY)  ## every benchmark, measured here; writes the tables in benchmarks/
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,bench]'

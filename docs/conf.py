@@ -26,9 +26,11 @@ extensions = [
 ]
 exclude_patterns = ["_build", "gallery", "pictures"]
 html_theme = "furo"
+html_favicon = "_static/favicon.svg"
 html_title = f"nlilayers {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_domain_indices = False
 nitpicky = False
 
 napoleon_custom_sections = ["Shape"]
@@ -36,10 +38,11 @@ napoleon_google_docstring = True
 napoleon_use_ivar = True
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 copybutton_prompt_text = ">>> |\\$ "
 myst_enable_extensions = ["dollarmath"]
 bibtex_bibfiles = ["papers.bib"]
+bibtex_reference_style = "author_year"
 mathjax3_config = {"options": {"enableMenu": False}}
 
 plot_formats = [("png", 160)]
@@ -62,7 +65,7 @@ sphinx_gallery_conf = {
     "reference_url": {"nlilayers": None},
     "download_all_examples": False,
     "show_memory": False,
-    "min_reported_time": 3600,
+    "write_computation_times": False,
     "within_subsection_order": "FileNameSortKey",
     "matplotlib_animations": False,
 }

@@ -1,0 +1,36 @@
+"""Two sentences whose words are sums of a few meanings, aligned in both directions."""
+
+import matplotlib.pyplot as plt
+import torch
+from pictures.words import draw
+
+from nlilayers import DecomposableAlign
+
+MEANINGS = {
+    "a": ("article",),
+    "the": ("article",),
+    "some": ("article",),
+    "dog": ("dog", "animal"),
+    "animal": ("animal",),
+    "chases": ("pursue", "move"),
+    "runs": ("move",),
+    "after": ("pursue",),
+    "ball": ("ball", "toy"),
+    "toy": ("toy",),
+    "red": ("colour",),
+    "coloured": ("colour",),
+}
+names = sorted({name for meaning in MEANINGS.values() for name in meaning})
+premise = ["the", "dog", "chases", "a", "red", "ball"]
+hypothesis = ["some", "animal", "runs", "after", "a", "coloured", "toy"]
+
+
+def vectors(sentence: list[str]) -> torch.Tensor:
+    """One feature for each meaning."""
+    return torch.tensor([[[2.0 * (name in MEANINGS[word]) for name in names] for word in sentence]])
+
+
+beta, alpha = DecomposableAlign().alignment_weights(vectors(premise), vectors(hypothesis))
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.3), layout="compressed")
+draw(left, beta[0], premise, hypothesis, "β: each row sums to 1", "Blues")
+draw(right, alpha[0], hypothesis, premise, "α: each row sums to 1", "Oranges")
