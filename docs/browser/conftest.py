@@ -25,7 +25,9 @@ def browser() -> Iterator[Browser]:
     """Debian's Chromium where there is one, otherwise Playwright's own."""
     with sync_playwright() as playwright:
         path = shutil.which("chromium") or shutil.which("chromium-browser")
-        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        launched = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox"]
+        )
         yield launched
         launched.close()
 
@@ -34,7 +36,9 @@ def browser() -> Iterator[Browser]:
 def site() -> Iterator[str]:
     """The address of the built site."""
     assert (SITE / "index.html").exists(), "build the site first: make docs"
-    server = ThreadingHTTPServer(("localhost", 0), functools.partial(Quiet, directory=str(SITE)))
+    server = ThreadingHTTPServer(
+        ("localhost", 0), functools.partial(Quiet, directory=str(SITE))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://localhost:{server.server_port}"
     server.shutdown()

@@ -13,7 +13,9 @@ for panel, word in zip(axes, words, strict=True):
     spelled = f"<{word}>"
     ngrams = [spelled[i : i + 5] for i in range(len(spelled) - 4)]
     rows = embedding.weight[embedding.encode([word])[0]]
-    drawn = panel.imshow(torch.cat([rows, embedding.table([word])]), cmap="RdBu_r", vmin=-3, vmax=3)
+    drawn = panel.imshow(
+        torch.cat([rows, embedding.table([word])]), cmap="RdBu_r", vmin=-3, vmax=3
+    )
     panel.axhline(len(ngrams) - 0.5, color="white", linewidth=4)
     panel.set_yticks(range(len(ngrams) + 1), [*ngrams, word], family="monospace")
     panel.get_yticklabels()[-1].set_weight("bold")

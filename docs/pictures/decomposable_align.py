@@ -27,10 +27,14 @@ hypothesis = ["some", "animal", "runs", "after", "a", "coloured", "toy"]
 
 def vectors(sentence: list[str]) -> torch.Tensor:
     """One feature for each meaning."""
-    return torch.tensor([[[2.0 * (name in MEANINGS[word]) for name in names] for word in sentence]])
+    return torch.tensor(
+        [[[2.0 * (name in MEANINGS[word]) for name in names] for word in sentence]]
+    )
 
 
-beta, alpha = DecomposableAlign().alignment_weights(vectors(premise), vectors(hypothesis))
+beta, alpha = DecomposableAlign().alignment_weights(
+    vectors(premise), vectors(hypothesis)
+)
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.3), layout="compressed")
 draw(left, beta[0], premise, hypothesis, "β: each row sums to 1", "Blues")
 draw(right, alpha[0], hypothesis, premise, "α: each row sums to 1", "Oranges")

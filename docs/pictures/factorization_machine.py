@@ -14,7 +14,9 @@ with torch.no_grad():
     total = machine(x)
 largest = float(max(linear.abs().max(), pairs.abs().max()))
 pairs = pairs.masked_fill(torch.ones(8, 8).tril().bool(), torch.nan)
-figure, axes = plt.subplots(1, 3, figsize=(6.6, 2.6), layout="compressed", width_ratios=(1, 1, 8))
+figure, axes = plt.subplots(
+    1, 3, figsize=(6.6, 2.6), layout="compressed", width_ratios=(1, 1, 8)
+)
 for panel, values, title in zip(
     axes,
     (x[:, None], linear[:, None], pairs),
@@ -26,4 +28,6 @@ for panel, values, title in zip(
     panel.set_title(title, fontsize=10)
     panel.set(xticks=[], yticks=[])
     panel.spines[:].set_visible(False)
-figure.colorbar(drawn, ax=axes[2], shrink=0.9, label=f"summed up: {float(total):.2f}")
+figure.colorbar(
+    drawn, ax=axes[2], shrink=0.9, label=f"summed up: {float(total):.2f}"
+)

@@ -30,7 +30,15 @@ class Flow:
         self.axes.set(xlim=(0, width), ylim=(0, height))
         self.axes.axis("off")
 
-    def box(self, x: float, y: float, text: str, colour: str = PLAIN, width: float = 1.5, height: float = 0.42) -> Box:
+    def box(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        colour: str = PLAIN,
+        width: float = 1.5,
+        height: float = 0.42,
+    ) -> Box:
         """A box with words in it."""
         self.axes.add_patch(
             FancyBboxPatch(
@@ -46,9 +54,26 @@ class Flow:
         self.note(x, y, text)
         return Box(x, y, width, height)
 
-    def note(self, x: float, y: float, text: str, *, size: float = 8.5, align: str = "center") -> None:
+    def note(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: float = 8.5,
+        align: str = "center",
+    ) -> None:
         """Words without a box."""
-        self.axes.text(x, y, text, ha=align, va="center", fontsize=size, color=INK, linespacing=1.25)
+        self.axes.text(
+            x,
+            y,
+            text,
+            ha=align,
+            va="center",
+            fontsize=size,
+            color=INK,
+            linespacing=1.25,
+        )
 
     def arrow(self, start: Box, end: Box, bend: float = 0.0) -> None:
         """From the edge of one box to that of another, the one above or beside it."""
@@ -76,6 +101,12 @@ class Flow:
 def _ends(start: Box, end: Box) -> tuple[tuple[float, float], tuple[float, float]]:
     if abs(end.y - start.y) > (start.height + end.height) / 2:
         up = 1 if end.y > start.y else -1
-        return (start.x, start.y + up * start.height / 2), (end.x, end.y - up * end.height / 2)
+        return (start.x, start.y + up * start.height / 2), (
+            end.x,
+            end.y - up * end.height / 2,
+        )
     right = 1 if end.x > start.x else -1
-    return (start.x + right * start.width / 2, start.y), (end.x - right * end.width / 2, end.y)
+    return (start.x + right * start.width / 2, start.y), (
+        end.x - right * end.width / 2,
+        end.y,
+    )

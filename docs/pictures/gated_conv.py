@@ -9,7 +9,9 @@ convolution = flow.box(1.6, 1.2, "one convolution, $k$ words wide", BOTH, 2.6)
 output = flow.box(0.55, 2.05, "$o$  $\\sigma$", BOTH, 0.8)
 candidate = flow.box(1.6, 2.05, "$g$  tanh", BOTH, 0.8)
 forget = flow.box(2.65, 2.05, "$f$  $\\sigma$", BOTH, 0.8)
-cell = flow.box(5.0, 2.05, "$c^L = f \\odot c^{L-1} + (1-f) \\odot h^{L-1}$", PLAIN, 2.7)
+cell = flow.box(
+    5.0, 2.05, "$c^L = f \\odot c^{L-1} + (1-f) \\odot h^{L-1}$", PLAIN, 2.7
+)
 hidden = flow.box(1.6, 3.15, "$h^L = o \\odot g + c^L$", PLAIN, 1.9)
 flow.arrows(
     (below, convolution),

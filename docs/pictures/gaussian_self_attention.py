@@ -6,9 +6,26 @@ from torch import nn
 
 from nlilayers import GaussianPrior, GaussianSelfAttention
 
-sentence = ["I", "bought", "a", "new", "book", "yesterday", "with", "a", "new", "friend", "in", "New", "York"]
+sentence = [
+    "I",
+    "bought",
+    "a",
+    "new",
+    "book",
+    "yesterday",
+    "with",
+    "a",
+    "new",
+    "friend",
+    "in",
+    "New",
+    "York",
+]
 torch.manual_seed(4)
-embedding = {word: 0.7 * torch.randn(32) for word in sorted({word.lower() for word in sentence})}
+embedding = {
+    word: 0.7 * torch.randn(32)
+    for word in sorted({word.lower() for word in sentence})
+}
 words = torch.stack([embedding[word.lower()] for word in sentence])[None]
 attention = GaussianSelfAttention(32, 1, prior=GaussianPrior(w=0.1, b=-0.1))
 
@@ -23,11 +40,18 @@ class NoPrior(nn.Module):
 
 book = sentence.index("book")
 weights = {}
-for name, prior in (("without a prior", NoPrior()), ("with a Gaussian prior", attention.prior)):
+for name, prior in (
+    ("without a prior", NoPrior()),
+    ("with a Gaussian prior", attention.prior),
+):
     attention.prior = prior
     weights[name] = attention.attention_weights(words)[0, 0, book].detach()
-figure, axes = plt.subplots(2, 1, figsize=(7, 3.4), sharex=True, sharey=True, layout="constrained")
-for panel, (name, values), colour in zip(axes, weights.items(), ("#9a9a9a", "#3b7dc4"), strict=True):
+figure, axes = plt.subplots(
+    2, 1, figsize=(7, 3.4), sharex=True, sharey=True, layout="constrained"
+)
+for panel, (name, values), colour in zip(
+    axes, weights.items(), ("#9a9a9a", "#3b7dc4"), strict=True
+):
     panel.bar(range(len(sentence)), values, color=colour)
     panel.set_title(name, fontsize=9, loc="left")
     panel.axvline(book, color="#333333", linewidth=0.6, linestyle=":")

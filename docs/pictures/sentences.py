@@ -16,10 +16,16 @@ def draw(*steps: str | tuple[str, str]) -> None:
     for level, step in enumerate(steps):
         y = STEP * (level + 0.5) + 0.05
         if isinstance(step, str):
-            boxes = [flow.box((LEFT + RIGHT) / 2, y, step, BOTH, RIGHT - LEFT + 2.6, 0.46)]
+            boxes = [
+                flow.box(
+                    (LEFT + RIGHT) / 2, y, step, BOTH, RIGHT - LEFT + 2.6, 0.46
+                )
+            ]
         else:
             sides = zip((LEFT, RIGHT), step, (PREMISE, HYPOTHESIS), strict=True)
-            boxes = [flow.box(x, y, text, colour, 2.6, 0.46) for x, text, colour in sides]
+            boxes = [
+                flow.box(x, y, text, colour, 2.6, 0.46) for x, text, colour in sides
+            ]
         connect(flow, below, boxes)
         below = boxes
 

@@ -6,9 +6,18 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 
-def draw(axes: Axes, weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, colours: str) -> None:
+def draw(
+    axes: Axes,
+    weights: Tensor,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    colours: str,
+) -> None:
     """A heat map from white, 0, to the darkest colour, the largest weight; columns' words stand above."""
-    axes.imshow(weights.detach(), cmap=colours, vmin=0, vmax=float(weights.detach().max()))
+    axes.imshow(
+        weights.detach(), cmap=colours, vmin=0, vmax=float(weights.detach().max())
+    )
     axes.set_xticks(range(len(columns)), columns, rotation=45, ha="left")
     axes.set_yticks(range(len(rows)), rows)
     axes.xaxis.tick_top()
