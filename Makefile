@@ -4,11 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format docs browser bench reliability clean
+.PHONY: demo test lint format docs browser bench reliability study clean
 
 # Small models without dropout show what word order is worth in a minute; one thread each is fastest at this size.
 DEMO := --hidden-size 64 --vector-size 64 --dropout 0 --no-glorot --optimizer adam --lr 1e-3 --batch-size 32 --epochs 10
 DEMO_RUNS ?= runs/demo
+DATA ?= data
+BUDGET ?= cpu
 ATTACKS := precision spread faults hostile installing
 
 demo: $(READY)  ## Decomposable Attention, with and without word order, on the generated corpus
@@ -43,6 +45,9 @@ bench: $(READY)  ## every benchmark, measured here; writes the tables in benchma
 reliability: $(READY)  ## every attack at full size; writes docs/reliability
 	for attack in $(ATTACKS); do $(BIN)/python -m reliability.$$attack || exit 1; done
 	$(BIN)/python -m reliability.report
+
+study: $(READY)  ## every model on the real pairs in DATA, hours; goes on where it stopped; writes docs/study
+	$(BIN)/python -m study --data $(DATA) --budget $(BUDGET)
 
 clean:
 	rm -rf $(VENV) docs/_build

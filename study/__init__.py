@@ -1,0 +1,8 @@
+"""The study: every model on real pairs, against its paper and against public implementations.
+
+    python -m study --data DATA               # two cores: hours; what is done is kept, the same command goes on
+    python -m study --data DATA --budget gpu
+
+``DATA/bench`` holds the pairs, ``DATA/corpora`` what the trained models are tested on besides, ``DATA`` the word
+vectors. Each finished run is a small file in ``study/results``; the pages in ``docs/study`` are written from them.
+"""

@@ -1,0 +1,220 @@
+"""What is trained on what, how often, and by which protocol."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nli_common.tables import Row
+
+PROTOCOL: Mapping[str, Any] = {
+    "optimizer": "adam",
+    "batch_size": 32,
+    "epochs": 20,
+    "patience": 4,
+    "clip_norm": 5.0,
+    "min_lr": 0.0,
+    "normalized_decay": 0.0,
+    "warmup_epochs": 0.0,
+    "same_lengths": False,
+    "l2": 0.0,
+}
+"""One for all models, that of the public implementations' figures: Adam, the best dev epoch is tested once."""
+RATES = (2e-4, 5e-4, 1e-3)
+DROPOUTS = (0.1, 0.3)
+TUNING_BENCH, TUNING_EPOCHS, TUNING_DROPOUT = "snli10k", 10, 0.2
+"""Each family's rate is chosen first, with this dropout, then its dropout: five short runs for everyone."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Pairs to train on, and the vectors of their words."""
+
+    name: str
+    train: str
+    dev: str
+    test: str
+    vectors: str
+    others: Mapping[str, str] = field(default_factory=dict)
+    """More files that every run is tested on, by the names that the pages give them."""
+
+
+TRANSFER = {
+    "hard": "bench/snli_hard.tsv.gz",
+    "Breaking NLI": "corpora/breaking_nli.tsv.gz",
+    "revised premise": "corpora/cad_revised_premise_test.tsv.gz",
+    "revised hypothesis": "corpora/cad_revised_hypothesis_test.tsv.gz",
+    "MoNLI, positive": "corpora/monli_positive.tsv.gz",
+    "MoNLI, negative": "corpora/monli_negative_test.tsv.gz",
+    "FraCaS": "corpora/fracas.tsv.gz",
+    "SICK": "bench/sick_test.tsv.gz",
+}
+WIDE, NARROW = "vectors_300d_11k_f16.npz", "glove100d_10k_f16.npz"
+
+
+def _bench(name: str, vectors: str, **others: str) -> Bench:
+    train, dev, test = (f"bench/{name}_{split}.tsv.gz" for split in ("train", "dev", "test"))
+    return Bench(name, train, dev, test, vectors, others)
+
+
+def _of_snli(name: str) -> Bench:
+    return Bench(name, f"bench/{name}_train.tsv.gz", "bench/snli_dev.tsv.gz", "bench/snli_test.tsv.gz", WIDE, TRANSFER)
+
+
+BENCHES = {
+    bench.name: bench
+    for bench in (
+        _of_snli("snli22k"),
+        _of_snli("snli58k"),
+        _bench("snli10k", NARROW),
+        _bench("sick", NARROW),
+        _bench("mnli20k", WIDE, hard="corpora/mnli_dev_matched_hard.tsv.gz"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A row of a page: a model, with what distinguishes it."""
+
+    name: str
+    family: str
+    """The model whose rate and dropout were tuned."""
+    row: Row
+
+
+def _variant(name: str, family: str, script: str, model: str = "", **options: Any) -> Variant:
+    return Variant(name, family, Row(name, options, script=script, model=model))
+
+
+_DA, _GT, _CNN, _TR = "decomposable_attention", "gaussian_transformer", "gated_cnn", "lstm_attention"
+_WORDS = {"use_chars": False, "use_pos": False}
+MODELS = (
+    _variant("hypothesis only", "hypothesis only", "hypothesis_only"),
+    _variant("DA", "DA", _DA),
+    _variant("DA, intra-attention", "DA, intra-attention", _DA, intra_attention=True),
+    _variant("attention", "attention", _TR, "AttentionModelConfig"),
+    _variant("LSTM", "LSTM", _TR, "LSTMBaselineConfig"),
+    _variant("hybrid", "hybrid", _TR, "HybridModelConfig"),
+    _variant("ESIM", "ESIM", "esim"),
+    _variant("Gaussian Transformer", "Gaussian Transformer", _GT),
+    _variant("CAFE", "CAFE", "cafe"),
+    _variant("gated CNN", "gated CNN", _CNN),
+    _variant("gated CNN, words alone", "gated CNN", _CNN, use_chars=False, use_pos=False),
+)
+"""The main tables. A family is tuned by its first variant."""
+_SMALL_CAFE = {"encoder_size": 150, "lstm_size": 150, "prediction_size": 200, "num_factors": 10, "append_intra": False}
+_SMALL_CNN = {"hidden_size": 150}
+
+
+def _gt(name: str, **options: Any) -> Variant:
+    return _variant(f"GT, {name}", "Gaussian Transformer", _GT, **options)
+
+
+def _cnn(name: str, **options: Any) -> Variant:
+    return _variant(f"GCNN 150, {name}", "gated CNN", _CNN, **(_SMALL_CNN | _WORDS | options))
+
+
+def _cafe(name: str, **options: Any) -> Variant:
+    return _variant(f"CAFE 150, {name}", "CAFE", "cafe", **(_SMALL_CAFE | options))
+
+
+ABLATIONS = (
+    _gt("no prior", locality="none"),
+    _gt("Zipf", locality="zipf"),
+    _gt("linear", locality="linear"),
+    _gt("trainable bias", locality="trainable"),
+    _gt("Gaussian, Eq 3", locality="gaussian"),
+    _gt("n-grams summed", ngrams="sum"),
+    _cnn("words"),
+    _cnn("tags", use_pos=True),
+    _cnn("characters", use_chars=True),
+    _cnn("no forget gate", convolution="no-forget-gate"),
+    _cnn("no output gate", convolution="no-output-gate"),
+    _cnn("GLU", convolution="glu"),
+    _cnn("no gates", convolution="cnn"),
+    _cafe("whole"),
+    _cafe("FC for FM", factorize=False),
+    _cafe("no subtraction", without="sub"),
+    _cafe("no multiplication", without="mul"),
+    _cafe("no concatenation", without="cat"),
+    _cafe("FC for highway, encoder", encoder="fc"),
+    _cafe("FC for highway, prediction", prediction="fc"),
+    _cafe("no inter-attention", inter_attention=False),
+    _cafe("no characters", char_filters=0),
+    _cafe("no tags", tag_size=0),
+)
+"""What is left out, exchanged or added; CAFE and the gated CNN at half their width."""
+VARIANTS = {variant.name: variant for variant in (*MODELS, *ABLATIONS)}
+SLOW = ("CAFE", "gated CNN", "gated CNN, words alone")
+"""More than 90 seconds an epoch of snli22k on one core."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run."""
+
+    bench: str
+    variant: str
+    seed: int
+
+
+def jobs(budget: str) -> Iterator[Job]:
+    """Every run of a budget, the ones that say most first."""
+    models, ablations = [v.name for v in MODELS], [v.name for v in ABLATIONS]
+    if budget == "gpu":
+        for seed in range(5):
+            for bench in ("snli22k", "snli58k", "mnli20k", "sick", "snli10k"):
+                yield from (Job(bench, name, seed) for name in models)
+            for bench in ("snli22k", "sick"):
+                yield from (Job(bench, name, seed) for name in ablations)
+        return
+    fast = [name for name in models if name not in SLOW]
+    yield from (Job("snli22k", name, 0) for name in models)
+    for seed in range(3):
+        yield from (Job(bench, name, seed) for bench in ("sick", "snli10k") for name in models)
+    for seed in range(5):
+        yield from (Job(bench, name, seed) for bench in ("snli10k", "sick") for name in ablations)
+        if seed in (1, 2):
+            yield from (Job("snli22k", name, seed) for name in fast)
+        if seed == 2:
+            yield from (Job("mnli20k", name, 0) for name in models)
+    yield from (Job(bench, name, seed) for seed in (3, 4) for bench in ("sick", "snli10k") for name in fast)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says of two variants: that the first is better."""
+
+    paper: str
+    says: str
+    better: str
+    worse: str
+
+
+_FULL_GT, _FULL_CAFE, _FULL_CNN = "Gaussian Transformer", "CAFE 150, whole", "GCNN 150, words"
+CLAIMS = (
+    Claim("Guo et al. 2019, Table 1", "a Gaussian prior helps", _FULL_GT, "GT, no prior"),
+    Claim("Guo et al. 2019, Table 1", "more than Zipf's", _FULL_GT, "GT, Zipf"),
+    Claim("Guo et al. 2019, Table 1", "more than a linear one", _FULL_GT, "GT, linear"),
+    Claim("Guo et al. 2019, Table 1", "more than a trainable bias", _FULL_GT, "GT, trainable bias"),
+    Claim("Guo et al. 2019, Table 1", "Eq 4 beats Eq 3", _FULL_GT, "GT, Gaussian, Eq 3"),
+    Claim("Guo et al. 2019", "n-grams are pooled by their largest, not summed", _FULL_GT, "GT, n-grams summed"),
+    Claim("Parikh et al. 2016, Table 1", "intra-attention helps", "DA, intra-attention", "DA"),
+    Claim("Chen et al. 2019, Table 1", "tags help", "GCNN 150, tags", _FULL_CNN),
+    Claim("Chen et al. 2019, Table 1", "characters help", "GCNN 150, characters", _FULL_CNN),
+    Claim("Chen et al. 2019, Table 2", "the forget gate helps", _FULL_CNN, "GCNN 150, no forget gate"),
+    Claim("Chen et al. 2019, Table 2", "the output gate helps", _FULL_CNN, "GCNN 150, no output gate"),
+    Claim("Chen et al. 2019, Table 2", "both beat a GLU", _FULL_CNN, "GCNN 150, GLU"),
+    Claim("Chen et al. 2019, Table 2", "both beat a plain CNN", _FULL_CNN, "GCNN 150, no gates"),
+    Claim("Tay et al. 2018, Table 3", "FM beats FC", _FULL_CAFE, "CAFE 150, FC for FM"),
+    Claim("Tay et al. 2018, Table 3", "subtraction helps", _FULL_CAFE, "CAFE 150, no subtraction"),
+    Claim("Tay et al. 2018, Table 3", "multiplication helps", _FULL_CAFE, "CAFE 150, no multiplication"),
+    Claim("Tay et al. 2018, Table 3", "concatenation helps", _FULL_CAFE, "CAFE 150, no concatenation"),
+    Claim("Tay et al. 2018, Table 3", "a highway encoder helps", _FULL_CAFE, "CAFE 150, FC for highway, encoder"),
+    Claim("Tay et al. 2018, Table 3", "a highway prediction helps", _FULL_CAFE, "CAFE 150, FC for highway, prediction"),
+    Claim("Tay et al. 2018, Table 3", "inter-attention helps", _FULL_CAFE, "CAFE 150, no inter-attention"),
+    Claim("Tay et al. 2018, Table 3", "characters help", _FULL_CAFE, "CAFE 150, no characters"),
+    Claim("Tay et al. 2018, Table 3", "tags help", _FULL_CAFE, "CAFE 150, no tags"),
+    Claim("Nguyen 2019, Table 3", "the hybrid beats attention", "hybrid", "attention"),
+    Claim("Nguyen 2019, Table 3", "attention beats an LSTM", "attention", "LSTM"),
+)

@@ -1,0 +1,188 @@
+"""The study's pages, from what is kept of its runs."""
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from study.compare import Difference, difference
+from study.markdown import spread, table
+from study.peers import MAJORITY, PEERS
+from study.plan import BENCHES, CLAIMS, MODELS, TUNING_EPOCHS, Claim, jobs
+from study.training import RESULTS, result_file, results, unpacked
+
+PAGES = Path(__file__).parent.parent / "docs" / "study"
+PAIRS = {"snli22k": 9_824, "snli58k": 9_824, "snli10k": 9_824, "sick": 4_927, "mnli20k": 9_815}
+Results = dict[tuple[str, str], list[dict[str, Any]]]
+
+
+def write(folder: Path = PAGES) -> None:
+    """Every page and picture."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept: Results = defaultdict(list)
+    for result in results():
+        kept[result["bench"], result["variant"]].append(result)
+    for bench in {bench for bench, _ in kept}:
+        plot_curves(bench, kept, folder / f"curves-{bench}.png")
+    pages = {
+        "models": models_page(kept),
+        "claims": claims_page(kept),
+        "transfer": transfer_page(kept),
+        "priors": priors_page(kept),
+        "tuning": tuning_page(),
+    }
+    for name, text in pages.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def models_page(kept: Results) -> str:
+    """A table and the learning curves for each bench."""
+    parts = [
+        "# Models on real pairs",
+        "Test accuracy in per cent: mean ± standard deviation over the seeds (their number).",
+    ]
+    for bench in BENCHES:
+        lines = list(_models(bench, kept))
+        if lines:
+            curves = f"![Dev accuracy of every model after each epoch on {bench}](curves-{bench}.png)"
+            head = ["model", "parameters", "test", "hard", "dev", "best epochs", "pairs/s", "public implementation"]
+            majority = ["majority", "–", f"{MAJORITY[bench]:.1f}", "–", "–", "–", "–", "–"]
+            re2 = ["RE2", "–", "–", "–", "–", "–", "–", PEERS.get((bench, "RE2"), "–")]
+            parts += [f"## {bench}", table(head, [majority, *lines, re2]), curves]
+    return "\n\n".join([*parts, "## What is missing", missing(kept)]) + "\n"
+
+
+def _models(bench: str, kept: Results) -> Iterator[list[str]]:
+    for variant in MODELS:
+        found = kept.get((bench, variant.name), [])
+        if found:
+            hard = [r["accuracy"]["hard"] for r in found if "hard" in r["accuracy"]]
+            yield [
+                variant.name,
+                f"{found[0]['parameters']:,}",
+                spread([r["accuracy"]["test"] for r in found]),
+                spread(hard) if hard else "–",
+                spread([r["accuracy"]["dev"] for r in found]),
+                ", ".join(str(r["best_epoch"]) for r in found),
+                f"{statistics.median(r['pairs_per_second'] for r in found):,.0f}",
+                PEERS.get((bench, variant.name), "–"),
+            ]
+
+
+def missing(kept: Results) -> str:
+    """What of the plan is not there, and what the rest took."""
+    planned = list(jobs("cpu"))
+    done = sum(result_file(job).exists() for job in planned)
+    found = [result for group in kept.values() for result in group]
+    hours = sum(result["seconds"] for result in found) / 3600
+    machines = sorted({f"{r['machine']}, torch {r['torch']}, {r['threads']} threads a run" for r in found})
+    return (
+        f"{done} of the {len(planned)} runs of the small budget are done, {hours:.1f} hours of training in all, on "
+        f"{'; '.join(machines) or 'no machine yet'}. `python -m study --data DATA` trains the others."
+    )
+
+
+def claims_page(kept: Results) -> str:
+    """The papers' comparisons, ours beside what they say."""
+    lines = []
+    for claim in CLAIMS:
+        for bench in ("snli10k", "sick"):
+            found = compared(claim, bench, kept)
+            if found is not None:
+                gap = f"{found.points:+.1f} ({found.low:+.1f} to {found.high:+.1f})"
+                pair = [claim.better, claim.worse, bench, gap, str(found.seeds), found.verdict]
+                lines.append([claim.paper, claim.says, *pair])
+    return "\n\n".join(
+        (
+            "# The papers' claims",
+            "The first variant's test accuracy less the second's, in points, with the interval that holds 95 per "
+            "cent of 2,000 resamples of test pairs and seeds; seed k of one is paired with seed k of the other. CAFE "
+            "and the gated CNN are half as wide as their papers'.",
+            table(["paper", "says", "better", "than", "bench", "points", "seeds", "here"], lines) + "\n",
+        )
+    )
+
+
+def compared(claim: Claim, bench: str, kept: Results) -> Difference | None:
+    """The difference over the seeds that both have, or ``None``."""
+    better, worse = ({r["seed"]: r for r in kept.get((bench, name), [])} for name in (claim.better, claim.worse))
+    seeds = sorted(better.keys() & worse.keys())
+    if not seeds:
+        return None
+    return difference(
+        *([unpacked(side[seed]["right"], PAIRS[bench]).numpy() for seed in seeds] for side in (better, worse))
+    )
+
+
+def transfer_page(kept: Results) -> str:
+    """Models of snli22k on other pairs."""
+    names = ["test", *BENCHES["snli22k"].others]
+    rows = ((variant.name, kept.get(("snli22k", variant.name), [])) for variant in MODELS)
+    lines = [[name, *(spread([r["accuracy"][file] for r in found]) for file in names)] for name, found in rows if found]
+    return "\n\n".join(
+        (
+            "# Elsewhere than they were trained",
+            "Models of snli22k on other pairs, accuracy in per cent. MoNLI has no contradictions, and Breaking NLI few "
+            "neutral pairs; a prediction of a class that a file does not have is wrong. Pairs of FraCaS without an "
+            "answer are left out. Only SNLI's and SICK's pairs have part-of-speech tags.",
+            table(["model", *names], lines) + "\n",
+        )
+    )
+
+
+def priors_page(kept: Results) -> str:
+    """What w and b became, block by block."""
+    lines = []
+    for (bench, variant), found in kept.items():
+        priors = [result["priors"] for result in found if result["priors"]]
+        for depth, block in enumerate(zip(*priors, strict=True), start=1):
+            w, b = ([f"{pair[i]:.3f}" for pair in block] for i in (0, 1))
+            lines.append([bench, variant, str(depth), ", ".join(w), ", ".join(b)])
+    return "\n\n".join(
+        (
+            "# What the priors learn",
+            "w and b of each Gaussian prior of the Gaussian Transformer, a column for each seed, from the first "
+            "encoding block to the last interaction block. They start at 0.1 and −0.1.",
+            table(["bench", "variant", "block", "w", "b"], lines) + "\n",
+        )
+    )
+
+
+def tuning_page() -> str:
+    """What was tried for each family."""
+    lines = []
+    for path in sorted((RESULTS / "tuning").glob("*.json")):
+        held = json.loads(path.read_text())
+        tried = [(one["options"]["lr"], one["options"]["dropout"], 100 * one["dev"]) for one in held["tried"]]
+        said = "; ".join(f"{lr:g}, {dropout}: {dev:.1f}" for lr, dropout, dev in tried)
+        lines.append([held["family"], said, f"{held['chosen']['lr']:g}, {held['chosen']['dropout']}"])
+    return "\n\n".join(
+        (
+            "# Tuning",
+            f"Dev accuracy of snli10k after at most {TUNING_EPOCHS} epochs, seed 0, for each learning rate and dropout "
+            "that was tried: the rates at dropout 0.2, then two more dropouts at the best rate.",
+            table(["family", "rate, dropout: dev accuracy", "chosen"], lines) + "\n",
+        )
+    )
+
+
+def plot_curves(bench: str, kept: Results, path: Path) -> None:
+    """Dev accuracy of seed 0 after each epoch."""
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    for variant in MODELS:
+        first = next((r for r in kept.get((bench, variant.name), []) if r["seed"] == 0), None)
+        if first:
+            percent = [100 * share for share in first["dev"]]
+            axes.plot(range(1, len(percent) + 1), percent, marker="o", markersize=3, label=variant.name)
+    axes.set(xlabel="epoch", ylabel="dev accuracy, %")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    figure.savefig(path, dpi=150)
+    plt.close(figure)

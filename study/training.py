@@ -1,0 +1,181 @@
+"""One run of the study: trained, tested everywhere, and kept as a small file."""
+
+import base64
+import contextlib
+import dataclasses
+import importlib
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nli_common.data import Corpus, open_corpus
+from nli_common.evaluating import evaluate_on
+from nli_common.inputs import Data
+from nli_common.lexicon import Lexicon
+from nli_common.runs import Run, read_json, write_json
+from nli_common.script import Script
+from nli_common.table_runs import Settings, settle
+from nli_common.tables import Row
+from nli_common.train_runs import restore, train_run
+from nlilayers import GaussianPrior
+from study.files import prepared
+from study.plan import BENCHES, PROTOCOL, VARIANTS, Bench, Job
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """Where the data are, and where runs go."""
+
+    data: Path
+    runs: Path
+
+    @property
+    def cache(self) -> Path:
+        """Indexed corpora, and files that were cut into tokens."""
+        return self.runs / "cache"
+
+    def pairs(self, name: str) -> Path:
+        """A file of pairs, cut into tokens."""
+        return prepared(self.data / name, self.cache / "cut")
+
+
+def slug(name: str) -> str:
+    """A name as part of a file's.
+
+    >>> slug("GT, Gaussian, Eq 3")
+    'gt-gaussian-eq-3'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def result_file(job: Job) -> Path:
+    """What is kept of a run."""
+    return RESULTS / job.bench / f"{slug(job.variant)}-seed{job.seed}.json"
+
+
+def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Settings:
+    """The model, recipe and files of a run: the protocol's, then the tuned options, then the variant's own."""
+    bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
+    script: Script = importlib.import_module(variant.row.script).SCRIPT
+    data = Data(
+        train=places.pairs(bench.train),
+        dev=places.pairs(bench.dev),
+        test=places.pairs(bench.test),
+        vectors=places.data / bench.vectors,
+        unit_vectors=script.data.unit_vectors,
+        cache=places.cache,
+    )
+    row = Row(variant.name, {**PROTOCOL, **options, **variant.row.options}, model=variant.row.model)
+    return settle(script, row, {}, data)
+
+
+def train(job: Job, places: Places, options: Mapping[str, Any], folder: Path) -> tuple[Settings, Run, dict[str, Any]]:
+    """Train in a folder, or go on there, with what is said in a log beside it; and the metrics."""
+    settings, run = settings_of(job, places, options), Run(folder)
+    with _said_to(folder.parent / f"{folder.name}.log"):
+        train_run(settings.script, settings.config, settings.recipe, settings.data, job.seed, run)
+    metrics = read_json(run.metrics)
+    seconds = len(metrics["history"]) * metrics["training_pairs"] / metrics["pairs_per_second"]
+    return settings, run, metrics | {"seconds": seconds}
+
+
+def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
+    """Train a run, test it on every file of its bench, and keep the figures."""
+    target = result_file(job)
+    if target.exists():
+        return
+    bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
+    folder = places.runs / job.bench / f"{slug(job.variant)}-seed{job.seed}"
+    settings, run, metrics = train(job, places, options, folder)
+    accuracies, right = tested(settings, run, bench, places)
+    write_result(
+        target,
+        {
+            "bench": job.bench,
+            "variant": job.variant,
+            "seed": job.seed,
+            "script": settings.script.name,
+            "options": {**options, **variant.row.options},
+            "parameters": metrics["parameters"],
+            "pairs_per_second": metrics["pairs_per_second"],
+            "seconds": metrics["seconds"],
+            "best_epoch": metrics["best_epoch"],
+            "dev": [epoch["dev"] for epoch in metrics["history"]],
+            "accuracy": {"dev": metrics["dev"]["accuracy"], **accuracies},
+            "right": packed(right),
+            "priors": priors(settings, run),
+            **machine(),
+        },
+    )
+
+
+def tested(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[dict[str, float], Tensor]:
+    """The accuracy on every file of a bench, and which pairs of its test file are right."""
+    accuracies = {}
+    test = _corpus(bench.test, places)
+    right, metrics = evaluate_on(settings.script, [run], test, bench.test, places.data / bench.vectors)
+    accuracies["test"] = metrics["accuracy"]
+    for name, file in bench.others.items():
+        _, metrics = evaluate_on(settings.script, [run], _corpus(file, places), file, places.data / bench.vectors)
+        accuracies[name] = metrics["accuracy"]
+    return accuracies, right
+
+
+def priors(settings: Settings, run: Run) -> list[tuple[float, float]]:
+    """W and b of each Gaussian prior, from the first block to the last."""
+    model = restore(settings.script, run, Lexicon.load(run.lexicon))
+    return [(float(m.w), float(m.b)) for m in model.modules() if isinstance(m, GaussianPrior)]
+
+
+def packed(right: Tensor) -> str:
+    """One bit for each pair, as text.
+
+    >>> unpacked(packed(torch.tensor([True, False, True])), 3)
+    tensor([ True, False,  True])
+    """
+    return base64.b64encode(np.packbits(right.numpy()).tobytes()).decode()
+
+
+def unpacked(text: str, pairs: int) -> Tensor:
+    """The pairs again."""
+    return torch.from_numpy(np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8))[:pairs].astype(bool))
+
+
+def machine() -> dict[str, Any]:
+    """What it ran on."""
+    name = (
+        torch.cuda.get_device_name() if torch.cuda.is_available() else f"{platform.machine()}, {os.cpu_count()} cores"
+    )
+    return {"machine": name, "threads": torch.get_num_threads(), "torch": torch.__version__}
+
+
+def write_result(path: Path, result: Mapping[str, Any]) -> None:
+    """Keep it, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, dict(result))
+
+
+def results() -> list[dict[str, Any]]:
+    """Everything that is kept."""
+    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/*-seed*.json"))]
+
+
+def _corpus(name: str, places: Places) -> Corpus:
+    return open_corpus(places.pairs(name), places.cache)
+
+
+@contextlib.contextmanager
+def _said_to(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+        yield
