@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 import torch
 
 from study import report
-from study.plan import VARIANTS, jobs
+from study.plan import ENCODED, VARIANTS, jobs
 from study.training import Places, result_file, run_job
 from study.tuning import families, tune, tuned, tuned_file
 
@@ -22,6 +22,7 @@ def main() -> None:
     """Tune, train, report."""
     parser = argparse.ArgumentParser(prog="python -m study", description="Train what is left of the study.")
     parser.add_argument("--data", type=Path, help="the folder with bench, corpora and the vectors")
+    parser.add_argument("--encoder", type=Path, help="folder of a Hugging Face encoder, for the rows on it")
     parser.add_argument("--budget", choices=("cpu", "gpu"), default="cpu", help="which runs, and how many seeds")
     parser.add_argument("--runs", type=Path, default=Path("runs/study"), help="folder of the runs and their weights")
     parser.add_argument("--workers", type=int, default=2, help="runs at the same time, each on its share of the cores")
@@ -31,8 +32,11 @@ def main() -> None:
     if not options.report:
         if options.data is None or not (options.data / "bench").is_dir():
             parser.error(f"--data: expected a folder with a folder 'bench', got {options.data}")
-        places = Places(options.data.resolve(), options.runs.resolve())
+        encoder = options.encoder and options.encoder.resolve()
+        places = Places(options.data.resolve(), options.runs.resolve(), encoder)
         wanted = [job for job in jobs(options.budget) if options.only in f"{job.bench}/{job.variant}"]
+        if encoder is None:
+            wanted = [job for job in wanted if VARIANTS[job.variant] not in ENCODED]
         threads = max(1, (torch.get_num_threads()) // options.workers)
         with ProcessPoolExecutor(options.workers, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
             needed = {VARIANTS[job.variant].family for job in wanted}

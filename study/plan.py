@@ -144,7 +144,13 @@ ABLATIONS = (
     _cafe("no tags", tag_size=0),
 )
 """What is left out, exchanged or added; CAFE and the gated CNN at half their width."""
-VARIANTS = {variant.name: variant for variant in (*MODELS, *ABLATIONS)}
+ENCODED = (
+    _variant("frozen encoder, pooled", "frozen encoder, pooled", "study.heads", "PooledHeadConfig"),
+    _variant("frozen encoder, aligned", "frozen encoder, aligned", "study.heads", "AlignedHeadConfig"),
+    _variant("GT on a frozen encoder", "GT on a frozen encoder", _GT),
+)
+"""On the features of a Hugging Face encoder that is not trained: ``--encoder FOLDER``."""
+VARIANTS = {variant.name: variant for variant in (*MODELS, *ABLATIONS, *ENCODED)}
 SLOW = ("CAFE", "gated CNN", "gated CNN, words alone")
 """More than 90 seconds an epoch of snli22k on one core."""
 
@@ -160,18 +166,18 @@ class Job:
 
 def jobs(budget: str) -> Iterator[Job]:
     """Every run of a budget, the ones that say most first."""
-    models, ablations = [v.name for v in MODELS], [v.name for v in ABLATIONS]
+    models, ablations, encoded = ([v.name for v in group] for group in (MODELS, ABLATIONS, ENCODED))
     if budget == "gpu":
         for seed in range(5):
             for bench in ("snli22k", "snli58k", "mnli20k", "sick", "snli10k"):
                 yield from (Job(bench, name, seed) for name in models)
             for bench in ("snli22k", "sick"):
-                yield from (Job(bench, name, seed) for name in ablations)
+                yield from (Job(bench, name, seed) for name in (*ablations, *encoded))
         return
     fast = [name for name in models if name not in SLOW]
     yield from (Job("snli22k", name, 0) for name in models)
     for seed in range(3):
-        yield from (Job(bench, name, seed) for bench in ("sick", "snli10k") for name in models)
+        yield from (Job(bench, name, seed) for bench in ("sick", "snli10k") for name in (*models, *encoded))
     for seed in range(5):
         yield from (Job(bench, name, seed) for bench in ("snli10k", "sick") for name in ablations)
         if seed in (1, 2):
@@ -217,4 +223,5 @@ CLAIMS = (
     Claim("Tay et al. 2018, Table 3", "tags help", _FULL_CAFE, "CAFE 150, no tags"),
     Claim("Nguyen 2019, Table 3", "the hybrid beats attention", "hybrid", "attention"),
     Claim("Nguyen 2019, Table 3", "attention beats an LSTM", "attention", "LSTM"),
+    Claim("no paper", "aligning frozen features helps", "frozen encoder, aligned", "frozen encoder, pooled"),
 )

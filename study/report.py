@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 from study.compare import Difference, difference
 from study.markdown import spread, table
 from study.peers import MAJORITY, PEERS
-from study.plan import BENCHES, CLAIMS, MODELS, TUNING_EPOCHS, Claim, jobs
+from study.plan import BENCHES, CLAIMS, ENCODED, MODELS, TUNING_EPOCHS, Claim, jobs
 from study.training import RESULTS, result_file, results, unpacked
 
 PAGES = Path(__file__).parent.parent / "docs" / "study"
@@ -60,7 +60,7 @@ def models_page(kept: Results) -> str:
 
 
 def _models(bench: str, kept: Results) -> Iterator[list[str]]:
-    for variant in MODELS:
+    for variant in (*MODELS, *ENCODED):
         found = kept.get((bench, variant.name), [])
         if found:
             hard = [r["accuracy"]["hard"] for r in found if "hard" in r["accuracy"]]

@@ -27,7 +27,7 @@ from nli_common.tables import Row
 from nli_common.train_runs import restore, train_run
 from nlilayers import GaussianPrior
 from study.files import prepared
-from study.plan import BENCHES, PROTOCOL, VARIANTS, Bench, Job
+from study.plan import BENCHES, ENCODED, PROTOCOL, VARIANTS, Bench, Job
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -38,6 +38,8 @@ class Places:
 
     data: Path
     runs: Path
+    encoder: Path | None = None
+    """Folder of the encoder that some variants stand on."""
 
     @property
     def cache(self) -> Path:
@@ -75,7 +77,8 @@ def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Setting
         unit_vectors=script.data.unit_vectors,
         cache=places.cache,
     )
-    row = Row(variant.name, {**PROTOCOL, **options, **variant.row.options}, model=variant.row.model)
+    encoder = {"encoder": str(places.encoder)} if variant in ENCODED else {}
+    row = Row(variant.name, {**PROTOCOL, **options, **variant.row.options, **encoder}, model=variant.row.model)
     return settle(script, row, {}, data)
 
 

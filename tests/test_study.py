@@ -8,7 +8,7 @@ import pytest
 from study import report
 from study.compare import difference
 from study.files import prepared
-from study.plan import BENCHES, CLAIMS, VARIANTS, jobs
+from study.plan import BENCHES, CLAIMS, ENCODED, VARIANTS, jobs
 from study.training import Places, settings_of
 
 ROOT = Path(__file__).parent.parent
@@ -17,13 +17,14 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     monkeypatch.setattr(Places, "pairs", lambda self, name: self.data / name)
-    return Places(tmp_path / "data", tmp_path / "runs")
+    return Places(tmp_path / "data", tmp_path / "runs", Path("encoder"))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_is_a_model_of_its_script(variant: str, places: Places) -> None:
     job = next(job for job in jobs("gpu") if job.variant == variant)
     settings = settings_of(job, places, {"lr": 1e-3, "dropout": 0.3})
+    assert VARIANTS[variant] not in ENCODED or settings.config.encoder == "encoder"
     assert (settings.recipe.lr, settings.config.dropout, settings.recipe.optimizer) == (1e-3, 0.3, "adam")
     for option, value in VARIANTS[variant].row.options.items():
         assert getattr(settings.config, option) == value
