@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nli_common.errors import InputError
-from nli_common.tensors import DAMAGED, load_tensors, require_finite, save_tensors
+from nli_common.tensors import DAMAGED, NUMBERS, load_tensors, require_finite, save_tensors
 
 
 class Resumed(NamedTuple):
@@ -91,7 +91,6 @@ def load_weights(path: Path, model: nn.Module) -> None:
     """
     try:
         _load(model, load_tensors(path)[0])
-        require_finite(model.state_dict())
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; has the run trained for an epoch?") from None
     except DAMAGED as error:
@@ -110,9 +109,7 @@ def require_weights(path: Path) -> None:
 
 
 def _load(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    for name, tensor in tensors.items():
-        if not tensor.is_floating_point():
-            raise ValueError(f"{name} is {tensor.dtype}, expected floating point")
+    require_finite(tensors)
     model.load_state_dict(tensors)
 
 
@@ -125,7 +122,7 @@ def _require_fitting(state: dict[int, dict[str, Tensor]], optimizer: Optimizer) 
             raise ValueError(f"parameter {number} has {', '.join(sorted(values))}, expected {', '.join(sorted(kept))}")
         for name, value in values.items():
             shape = () if name == "step" else parameters[number].shape
-            if value.shape != shape or not value.is_floating_point():
+            if value.shape != shape or value.dtype not in NUMBERS:
                 raise ValueError(f"{name} of parameter {number} is {value.dtype} of shape {tuple(value.shape)}")
 
 

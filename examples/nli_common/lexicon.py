@@ -161,7 +161,7 @@ class Lexicon:
             tensors, _ = load_tensors(path)
             strings = json.loads(tensors["strings"].numpy().tobytes())
             _require_strings(strings)
-            require_finite(tensors)
+            require_finite({name: tensors[name] for name in ("vectors", "hashed")})
             return cls(strings.pop("words"), tensors["vectors"], hashed=tensors["hashed"], **strings)
         except FileNotFoundError:
             raise InputError(f"{path}: no such file") from None

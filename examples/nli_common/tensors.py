@@ -11,13 +11,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from nli_common.files import require_shallow, write_atomically
+from nli_common.files import write_atomically
 
 DAMAGED = (
     *(SafetensorError, AttributeError, LookupError, TypeError, ValueError, RuntimeError),
     *(OSError, OverflowError, MemoryError),
 )
 """What a damaged or hostile file raises where it is read, and where what was read is made use of."""
+NUMBERS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+"""What every layer and optimiser computes with."""
 
 
 def save_tensors(
@@ -51,7 +53,6 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """
     with safe_open(path, framework="pt") as file:
         note = json.loads((file.metadata() or {}).get("note", "{}"))
-        require_shallow(note)
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
     if note.pop("checksum", None) not in (None, _checksum(tensors, note)):
         raise ValueError("the checksum does not fit")
@@ -59,8 +60,10 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def require_finite(tensors: Mapping[str, Tensor]) -> None:
-    """Raise a ``ValueError`` if a tensor has an infinite number, or one that is none, in single precision."""
+    """Raise a ``ValueError`` if a tensor is not floating point, or has a number that is not finite in float32."""
     for name, tensor in tensors.items():
+        if tensor.dtype not in NUMBERS:
+            raise ValueError(f"{name} is {tensor.dtype}, expected floating point")
         if not tensor.float().isfinite().all():
             raise ValueError(f"{name} has a number that is not finite")
 

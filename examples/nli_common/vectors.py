@@ -78,7 +78,7 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> npt.NDArray[Any]:
             raise ValueError(f"{name} is of a version that plain arrays do not have")
         shape, _, dtype = read_header(file)
         held = member.file_size - file.tell()
-    if dtype.hasobject or any(size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != held:
+    if any(size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != held:
         raise ValueError(f"{name} declares {dtype} {shape}, which is not what its {held:,} bytes hold")
     with archive.open(member) as file:
         array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
