@@ -26,6 +26,8 @@ class Reader:
     mutation: Mutation
     share: int = 4
     """Of all inputs, relative to the other readers."""
+    beside: str = ""
+    """A file in the same folder that a message may name instead: the two do not belong together."""
 
 
 @dataclass
@@ -47,7 +49,7 @@ class Tally:
             reader.read(path)
             self.read += 1
         except InputError as error:
-            problem = wrong_with(str(error), path)
+            problem = wrong_with(str(error), path, reader.beside or reader.name)
             self.refused += not problem
             self.failures += [problem] if problem else []
         except KeyboardInterrupt:
@@ -70,11 +72,11 @@ def made(reader: Reader, rng: random.Random, others: Sequence[bytes]) -> bytes:
     return content
 
 
-def wrong_with(message: str, path: Path) -> str:
-    """What a message lacks of one line that names the file; empty if nothing."""
+def wrong_with(message: str, path: Path, beside: str) -> str:
+    """What a message lacks of one line that names the file, or the one beside it; empty if nothing."""
     if not message.isprintable():
         return f"more than one printable line: {message[:200]!r}"
-    if path.name not in message and f"--run {path.parent}" not in message:
+    if not any(name in message for name in (path.name, beside, f"--run {path.parent}")):
         return f"the file is not named: {message[:200]!r}"
     return f"{len(message)} characters" if len(message) > LONGEST else ""
 

@@ -23,7 +23,7 @@ from reliability.hostile_readers import readers
 from reliability.intrusions import escapes, pickles
 
 RESULT = Path(__file__).with_suffix(".json")
-FULL_SIZE = 150_000
+FULL_SIZE = 120_000
 LINES = 300
 
 

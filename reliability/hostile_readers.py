@@ -188,7 +188,9 @@ def readers(folder: Path) -> dict[str, Reader]:
         "vectors, .zip": Reader(vectors_of, "v.zip", [mutations.zipped(GLOVE)], mutations.in_zip, 8),
         "vectors, .npz": Reader(vectors_of, "v.npz", [mutations.npz(ARRAYS)], mutations.in_npz, 8),
         "metrics.json": Reader(load_metrics, "metrics.json", [json.dumps(METRICS).encode()], mutations.json_file, 8),
-        "config.json": Reader(load_run, "run/config.json", [run.config.read_bytes()], mutations.json_file),
+        "config.json": Reader(
+            load_run, "run/config.json", [run.config.read_bytes()], mutations.json_file, 4, "model.safetensors"
+        ),
         "annotations": Reader(
             categories, "x.txt", [b"1e\t#NEGATION #WORD_OVERLAP\n2n #Tense\n\n4c\t#x\n"], mutations.words
         ),
@@ -203,7 +205,7 @@ def readers(folder: Path) -> dict[str, Reader]:
         tensors[f"checkpoint, {kind}"] = (load_state(make), [content])
     for key, (read, valid) in tensors.items():
         name = "weighed/model.safetensors" if key == "a run's weights" else f"{key}.safetensors"
-        made[key] = Reader(read, name, valid, mutations.in_safetensors, 4)
+        made[key] = Reader(read, name, valid, mutations.in_safetensors, 2 if key == "a run's weights" else 4)
     return made
 
 
