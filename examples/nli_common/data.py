@@ -233,7 +233,9 @@ def _require_whole(corpus: Corpus) -> None:
     for side in (corpus.premise, corpus.hypothesis):
         columns += [(side.tokens, corpus.words), *([] if side.pos is None else [(side.pos, corpus.tags)])]
         ends = [0, len(side.tokens)] if side.pos is None else [0, len(side.pos)]
-        if side.offsets.ndim != 1 or len(side.offsets) != len(corpus) + 1 or (side.lengths < 1).any():
+        if side.offsets.dtype != np.int64 or side.offsets.ndim != 1:
+            raise ValueError("the ends of the sentences are no places")
+        if len(side.offsets) != len(corpus) + 1 or (side.lengths < 1).any():
             raise ValueError("there are not as many sentences as labels")
         if side.offsets[[0, -1]].tolist() != ends or len(side.tokens) != ends[1]:
             raise ValueError("the sentences do not cover their words")
