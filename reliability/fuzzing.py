@@ -81,15 +81,18 @@ def wrong_with(message: str, path: Path, beside: str) -> str:
     return f"{len(message)} characters" if len(message) > LONGEST else ""
 
 
-def fuzz(make: Callable[[Path], dict[str, Reader]], inputs: int, seed: int = 0) -> dict[str, dict[str, Any]]:
-    """Attack every reader that ``make`` makes in a folder, with so many inputs in all."""
+def fuzz(
+    make: Callable[[Path], dict[str, Reader]], inputs: int, seed: int = 0, *, only: str = ""
+) -> dict[str, dict[str, Any]]:
+    """Attack every reader that ``make`` makes in a folder, with so many inputs in all; or one, with its share."""
     found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         readers = make(folder)
         others = [content for reader in readers.values() for content in reader.valid]
         total = sum(reader.share for reader in readers.values())
-        for key, reader in readers.items():
+        for key in [only] if only else readers:
+            reader = readers[key]
             rng, tally, started = random.Random(f"{seed} {key}"), Tally(), time.perf_counter()
             for _ in range(-(-inputs * reader.share // total)):
                 tally.attack(reader, rng, folder, others)

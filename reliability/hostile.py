@@ -32,23 +32,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=FULL_SIZE, help="mutated files for the readers")
     parser.add_argument("--lines", type=int, default=LINES, help="mutated files and folders for the command line")
+    parser.add_argument("--only", help="attack this reader again, with the inputs that it has among all of them")
     asked = parser.parse_args()
+    if asked.only:
+        held = json.loads(RESULT.read_text(encoding="utf-8"))
+        held["readers"] |= fuzz(readers, asked.inputs, only=asked.only)
+    else:
+        held = attack(asked.inputs, asked.lines)
+    text = json.dumps(held, indent=1) + "\n"
+    write_atomically(RESULT, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    print(page(held))
+
+
+def attack(inputs: int, lines: int) -> dict[str, Any]:
+    """Everything, with so many mutated files for the readers and for the command line."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "pickles").mkdir()
-        held: dict[str, Any] = {
+        return {
             "command": "python -m reliability.hostile",
             "torch": torch.__version__,
             "memory_bound": MEMORY_BOUND,
             "bombs": [found for bomb in bombs(folder) for found in explode_apart(bomb)],
             "pickles": pickles(folder / "pickles"),
             "escapes": escapes(folder),
-            "command_lines": command_lines(asked.lines),
-            "readers": fuzz(readers, asked.inputs),
+            "command_lines": command_lines(lines),
+            "readers": fuzz(readers, inputs),
         }
-    text = json.dumps(held, indent=1) + "\n"
-    write_atomically(RESULT, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-    print(page(held))
 
 
 def page(held: dict[str, Any]) -> str:

@@ -219,6 +219,7 @@ def test_a_cache_of_another_content_is_not_read(tmp_path: Path) -> None:
         ("premise.tokens", lambda x: x[:-1]),
         ("hypothesis.offsets", lambda x: x[:-1]),
         ("hypothesis.offsets", lambda x: x.flip(0)),
+        ("hypothesis.offsets", lambda x: x.double()),
         ("label", lambda x: x + 1),
         ("phenomenon", lambda x: x.repeat(2)),
     ],
