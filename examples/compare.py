@@ -41,7 +41,7 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
         table.add_column(name if len(column) == 1 else f"{name} ({len(column)} runs)", justify="right")
     for row in rows:
         table.add_row(row, *(cell([accuracies(metrics).get(row) for metrics in column]) for column in columns.values()))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 def accuracies(metrics: dict[str, Any]) -> dict[str, float]:

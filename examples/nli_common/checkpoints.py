@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from safetensors import SafetensorError
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nli_common.errors import InputError
-from nli_common.tensors import load_tensors, save_tensors
+from nli_common.tensors import DAMAGED, NUMBERS, load_tensors, require_finite, save_tensors
 
 
 class Resumed(NamedTuple):
@@ -28,21 +28,14 @@ def save_checkpoint(
     Args:
         path: replaced in one step.
         model: its ``state_dict``.
-        optimizer: its state, one set of tensors or numbers for each parameter.
+        optimizer: its state, one set of tensors for each parameter; its options are those of the recipe.
         progress: anything that JSON holds.
         keep: where the checkpoint that was there goes to.
     """
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-    numbers: dict[str, dict[str, float]] = {}
-    state = optimizer.state_dict()
-    for parameter, values in state["state"].items():
-        for name, value in values.items():
-            if isinstance(value, Tensor):
-                tensors[f"optimizer.{parameter}.{name}"] = value
-            else:
-                numbers.setdefault(str(parameter), {})[name] = value
-    note = {"progress": progress, "groups": state["param_groups"], "numbers": numbers}
-    save_tensors(path, tensors, note, keep=keep)
+    for parameter, values in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{parameter}.{name}": value for name, value in values.items()}
+    save_tensors(path, tensors, {"progress": progress}, keep=keep)
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
@@ -53,18 +46,17 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[
     """
     try:
         tensors, note = load_tensors(path)
-        model.load_state_dict(
-            {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
-        )
-        state: dict[int, dict[str, Tensor | float]] = {int(k): dict(v) for k, v in note["numbers"].items()}
+        _load(model, {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})
+        state: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             if name.startswith("optimizer."):
                 _, parameter, key = name.split(".", 2)
                 state.setdefault(int(parameter), {})[key] = tensor
-        optimizer.load_state_dict({"state": state, "param_groups": note["groups"]})
-        progress: dict[str, Any] = note["progress"]
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
-        raise InputError(f"{path}: not a checkpoint of this run ({_line(error)})") from None
+        _require_fitting(state, optimizer)
+        optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
+        progress: dict[str, Any] = dict(note["progress"])
+    except DAMAGED as error:
+        raise InputError(f"{path}: not a checkpoint of this run ({error})") from None
     return progress
 
 
@@ -98,24 +90,47 @@ def load_weights(path: Path, model: nn.Module) -> None:
         InputError: if the file is missing, damaged, or has other tensors than the model.
     """
     try:
-        model.load_state_dict(load_tensors(path)[0])
+        _load(model, load_tensors(path)[0])
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; has the run trained for an epoch?") from None
-    except (SafetensorError, ValueError, RuntimeError, OSError) as error:
-        raise InputError(f"{path}: not the weights of this model ({_line(error)})") from None
+    except DAMAGED as error:
+        raise InputError(f"{path}: not the weights of this model ({error})") from None
 
 
 def require_weights(path: Path) -> None:
     """Raise an ``InputError`` if the best epoch's weights, which no later epoch brings back, are lost."""
     try:
         load_tensors(path)
-    except (SafetensorError, ValueError, OSError) as error:
+    except DAMAGED as error:
         raise InputError(
             f"{path}: the weights of the best epoch are lost ({error}); delete the folder, and the same command "
             "starts over"
         ) from None
 
 
-def _line(error: Exception) -> str:
-    """What torch says of tensors that do not fit, which takes it several lines."""
-    return " ".join(str(error).split())
+def _load(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    require_finite(tensors)
+    model.load_state_dict(tensors)
+
+
+def _require_fitting(state: dict[int, dict[str, Tensor]], optimizer: Optimizer) -> None:
+    """Raise a ``ValueError`` if the optimiser could not make a step from this state."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    kept = _kept(optimizer)
+    for number, values in state.items():
+        if number not in range(len(parameters)) or values.keys() != kept:
+            raise ValueError(f"parameter {number} has {', '.join(sorted(values))}, expected {', '.join(sorted(kept))}")
+        for name, value in values.items():
+            shape = () if name == "step" else parameters[number].shape
+            if value.shape != shape or value.dtype not in NUMBERS:
+                raise ValueError(f"{name} of parameter {number} is {value.dtype} of shape {tuple(value.shape)}")
+
+
+def _kept(optimizer: Optimizer) -> set[str]:
+    """What an optimiser of this class keeps of each parameter, learned from a step of one number."""
+    number = nn.Parameter(torch.zeros(1))
+    number.grad = torch.zeros(1)
+    kind: Any = type(getattr(optimizer, "optimizer", optimizer))  # Accelerate wraps it
+    trial = kind([number])
+    trial.step()
+    return set(trial.state[number])

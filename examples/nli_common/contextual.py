@@ -119,7 +119,7 @@ class ContextualVectors(nn.Module):
         if not tokenizer.is_fast:
             raise InputError(f"{self.folder}: its tokenizer does not tell which sub-words belong to a word")
         with torch.random.fork_rng(devices=[]):  # what the weights are loaded into is drawn first
-            encoder = self._from_pretrained("AutoModel", dtype=torch.float32).eval()
+            encoder = self._from_pretrained("AutoModel", dtype=torch.float32, use_safetensors=True).eval()
         longest = getattr(encoder.config, "max_position_embeddings", None)
         tokenizer.model_max_length = min(tokenizer.model_max_length, longest or tokenizer.model_max_length)
         return tokenizer, encoder
@@ -134,7 +134,10 @@ class ContextualVectors(nn.Module):
         # transformers has no types for this function.
         transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
-            return getattr(transformers, kind).from_pretrained(str(self.folder), local_files_only=True, **options)
+            # Neither code nor pickle from the folder is ever run.
+            return getattr(transformers, kind).from_pretrained(
+                str(self.folder), local_files_only=True, trust_remote_code=False, **options
+            )
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{self.folder}: holds no {kind} ({str(error).splitlines()[0]})") from None
 

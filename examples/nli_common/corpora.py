@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from nli_common.errors import InputError
 from nli_common.files import text_lines
-from nli_common.tokens import parse_leaves, split_text
+from nli_common.tokens import LONGEST_TOKEN, parse_leaves, split_text
 
 NO_LABEL = "-"
 SCHEMES = (
@@ -153,7 +153,8 @@ def _parsed(row: Mapping[str, object], path: Path, number: int) -> Pair:
     premise, premise_pos = parse_leaves(_string(row, "sentence1_parse", path, number))
     hypothesis, hypothesis_pos = parse_leaves(_string(row, "sentence2_parse", path, number))
     label = _string(row, "gold_label", path, number)
-    pair = Pair(premise, hypothesis, label, premise_pos, hypothesis_pos, _group(row), str(row.get("pairID", "")))
+    group, pair_id = _group(row, path, number), _name(row, "pairID", path, number)
+    pair = Pair(premise, hypothesis, label, premise_pos, hypothesis_pos, group, pair_id)
     return _checked(pair, path, number)
 
 
@@ -165,7 +166,8 @@ def _tokenised(row: Mapping[str, object], path: Path, number: int) -> Pair:
     if tagged:
         _require(row, path, number, "pos1", "pos2")
     pos1, pos2 = (_split(row, name, path, number) if tagged else None for name in ("pos1", "pos2"))
-    pair = Pair(premise, hypothesis, label, pos1, pos2, _group(row), str(row.get("pairID", "")))
+    group, pair_id = _group(row, path, number), _name(row, "pairID", path, number)
+    pair = Pair(premise, hypothesis, label, pos1, pos2, group, pair_id)
     return _checked(pair, path, number)
 
 
@@ -180,6 +182,8 @@ def _checked(pair: Pair, path: Path, number: int) -> Pair:
     for name, tokens, tags in sides:
         if not tokens:
             raise InputError.at(path, number, f"{name} is empty, expected at least one token")
+        if any(len(token) > LONGEST_TOKEN for token in tokens):
+            raise InputError.at(path, number, f"{name} has a token of more than {LONGEST_TOKEN:,} characters")
         if tags is not None and len(tags) != len(tokens):
             raise InputError.at(path, number, f"{name} has {len(tokens)} tokens but {len(tags)} tags")
     return pair._replace(label=label)
@@ -201,7 +205,7 @@ def _row(columns: list[str] | tuple[str, ...], line: str, path: Path, number: in
 def _string(row: Mapping[str, object], name: str, path: Path, number: int) -> str:
     value = row[name]
     if not isinstance(value, str):
-        raise InputError.at(path, number, f"{name} should be a string, got {value!r}")
+        raise InputError.at(path, number, f"{name} should be a string, got {_kind(value)}")
     return value
 
 
@@ -210,5 +214,20 @@ def _split(row: Mapping[str, object], name: str, path: Path, number: int) -> lis
     return [token for token in _string(row, name, path, number).split(" ") if token]
 
 
-def _group(row: Mapping[str, object]) -> str:
-    return str(row.get("phenomenon") or row.get("genre") or "")
+def _group(row: Mapping[str, object], path: Path, number: int) -> str:
+    return _name(row, "phenomenon", path, number) or _name(row, "genre", path, number)
+
+
+def _name(row: Mapping[str, object], column: str, path: Path, number: int) -> str:
+    """What stands in a column that not every file has; it is printed and written, so it is text that UTF-8 has."""
+    value = row.get(column)
+    if value is None:
+        return ""
+    if not isinstance(value, str | int | float):
+        raise InputError.at(path, number, f"{column} should be a string, got {_kind(value)}")
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def _kind(value: object) -> str:
+    """What JSON has in the place of a string; a container is not shown, for it may be nested without end."""
+    return type(value).__name__ if isinstance(value, dict | list) else repr(value)

@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+import torch
 from torch import Tensor
 
 from nli_common.corpora import NO_LABEL, Pair, read_pairs, scheme_of
 from nli_common.errors import InputError
-from nli_common.files import stem, write_atomically
+from nli_common.files import stem
+from nli_common.tensors import DAMAGED, load_tensors, save_tensors
 
 Ints = npt.NDArray[np.integer]
-_FORMAT = 2
+_FORMAT = 3
 
 
 class Sentence(NamedTuple):
@@ -102,11 +102,11 @@ def open_corpus(path: Path, cache: Path) -> Corpus:
         raise InputError(f"{path}: no such file") from None
     key = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}|{_FORMAT}"
     cached = cache / f"{stem(path)}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.safetensors"
-    with contextlib.suppress(OSError, SafetensorError, KeyError, ValueError, TypeError):
-        return _load(cached)
+    with contextlib.suppress(*DAMAGED):
+        return _load(cached, key)
     corpus = Corpus.from_pairs(read_pairs(path), str(path))
     try:
-        write_atomically(cached, lambda temporary: _save(corpus, temporary))
+        _save(corpus, cached, key)
     except InputError as error:
         print(f"warning: {error}; the corpus is not kept for the next time", file=sys.stderr)
     return corpus
@@ -190,7 +190,7 @@ def _numbering() -> "defaultdict[str, int]":
     return numbering
 
 
-def _save(corpus: Corpus, path: Path) -> None:
+def _save(corpus: Corpus, path: Path, key: str) -> None:
     arrays = {"label": corpus.label, "phenomenon": corpus.phenomenon}
     for name, side in (("premise", corpus.premise), ("hypothesis", corpus.hypothesis)):
         arrays |= {f"{name}.{k}": array for k, array in side._asdict().items() if array is not None}
@@ -202,17 +202,45 @@ def _save(corpus: Corpus, path: Path) -> None:
         "dropped": corpus.dropped,
         "digest": corpus.digest,
     }
-    arrays["strings"] = np.frombuffer(json.dumps(strings).encode(), dtype=np.uint8)
-    path.write_bytes(save(arrays))
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    tensors["strings"] = torch.frombuffer(bytearray(json.dumps(strings).encode()), dtype=torch.uint8)
+    save_tensors(path, tensors, {"key": key})
 
 
-def _load(path: Path) -> Corpus:
-    with safe_open(path, framework="numpy") as file:
-        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+def _load(path: Path, key: str) -> Corpus:
+    tensors, note = load_tensors(path)
+    if note.get("key") != key:
+        raise ValueError("the cache is that of another file")
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
     strings = json.loads(arrays["strings"].tobytes())
     premise, hypothesis = (
         Ragged(arrays[f"{name}.tokens"], arrays[f"{name}.offsets"], arrays.get(f"{name}.pos"))
         for name in ("premise", "hypothesis")
     )
     strings |= {"labels": tuple(strings["labels"]), "label": arrays["label"], "phenomenon": arrays["phenomenon"]}
-    return Corpus(premise=premise, hypothesis=hypothesis, **strings)
+    corpus = Corpus(premise=premise, hypothesis=hypothesis, **strings)
+    _require_whole(corpus)
+    return corpus
+
+
+def _require_whole(corpus: Corpus) -> None:
+    """Raise a ``ValueError`` if sentences, labels and lists of strings do not belong together."""
+    lists = (corpus.words, corpus.tags, [*corpus.labels, corpus.digest], corpus.phenomena)
+    if not all(isinstance(item, str) for strings in lists for item in strings) or type(corpus.dropped) is not int:
+        raise ValueError("a string is none, or a count")
+    scheme_of(corpus.labels, "the cache")
+    columns = [(corpus.label, corpus.labels), (corpus.phenomenon, corpus.phenomena)]
+    for side in (corpus.premise, corpus.hypothesis):
+        columns += [(side.tokens, corpus.words), *([] if side.pos is None else [(side.pos, corpus.tags)])]
+        ends = [0, len(side.tokens)] if side.pos is None else [0, len(side.pos)]
+        if side.offsets.dtype != np.int64 or side.offsets.ndim != 1:
+            raise ValueError("the ends of the sentences are no places")
+        if len(side.offsets) != len(corpus) + 1 or (side.lengths < 1).any():
+            raise ValueError("there are not as many sentences as labels")
+        if side.offsets[[0, -1]].tolist() != ends or len(side.tokens) != ends[1]:
+            raise ValueError("the sentences do not cover their words")
+    for column, strings in columns:
+        if column.dtype.kind != "i" or column.ndim != 1 or not 0 <= column.min() <= column.max() < len(strings):
+            raise ValueError("an index is out of its list")
+    if len(corpus.phenomenon) != len(corpus):
+        raise ValueError("there are not as many phenomena as labels")

@@ -60,7 +60,7 @@ def evaluate_runs(
     hashed = sum(word not in known and word.lower() not in known for word in corpus.words)
     predicted, metrics = evaluate_on(script, runs, corpus, str(test), vectors)
     main = Accelerator().is_main_process
-    console = Console(quiet=not main, highlight=False)
+    console = Console(quiet=not main, highlight=False, markup=False, emoji=False)
     console.print(
         f"{hashed:,} of {len(corpus.words):,} words are new and hashed; "
         f"{corpus.dropped:,} pairs without a label dropped"

@@ -10,6 +10,10 @@ from torch import Tensor
 from nli_common.files import write_atomically
 
 STROKES = ("o--", "s-", "^:")
+LONGEST_DRAWN = 40
+"""Words of a sentence in a figure; those behind them are left out."""
+LONGEST_SHOWN = 40
+"""Characters of a word in a figure."""
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Okabe's and Ito's, which the colour-blind tell apart."""
 
@@ -35,6 +39,8 @@ def plot_confusion(confusion: Sequence[Sequence[int]], labels: Sequence[str], ti
 
 def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, path: Path) -> None:
     """How much of each row's word is aligned to each column's word: ``(rows, columns)``, rows that sum to 1."""
+    rows, columns = rows[:LONGEST_DRAWN], columns[:LONGEST_DRAWN]
+    weights = weights[:LONGEST_DRAWN, :LONGEST_DRAWN]
     figure = Figure(figsize=(2.2 + 0.5 * len(columns), 1.8 + 0.36 * len(rows)), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(weights.detach().float().cpu().numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto")
@@ -58,6 +64,8 @@ def plot_lines(series: Mapping[str, Sequence[float]], words: Sequence[str], titl
     for name, values in series.items():
         if len(values) != len(words):
             raise ValueError(f"{name} has {len(values)} values, expected {len(words)}: one for each word")
+    words = words[:LONGEST_DRAWN]
+    series = {name: values[:LONGEST_DRAWN] for name, values in series.items()}
     figure = Figure(figsize=(max(5.5, 3.2 + 0.55 * len(words)), 3.6), layout="constrained")
     axes = figure.subplots()
     axes.axhline(0, color="0.8", linewidth=0.8)
@@ -77,7 +85,8 @@ def plot_lines(series: Mapping[str, Sequence[float]], words: Sequence[str], titl
 
 def _shown(words: Sequence[str]) -> list[str]:
     """What a font can be asked to draw: half a surrogate pair is no character."""
-    return [word.encode("utf-8", "replace").decode() for word in words]
+    short = (word if len(word) <= LONGEST_SHOWN else word[: LONGEST_SHOWN - 1] + "…" for word in words)
+    return [word.encode("utf-8", "replace").decode() for word in short]
 
 
 def save_figure(figure: Figure, path: Path) -> None:

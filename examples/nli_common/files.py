@@ -2,12 +2,17 @@
 
 import contextlib
 import gzip
+import io
+import json
+import lzma
 import os
 import re
+import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO, Any
 from uuid import uuid4
 
 from nli_common.errors import InputError
@@ -15,6 +20,17 @@ from nli_common.errors import InputError
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 TEMPORARY = ".tmp"
+LONGEST_LINE = 1 << 20
+"""Bytes of a line; no sentence pair and no vector comes near it, and a file without line ends would fill the memory."""
+LARGEST_JSON = 64 << 20
+"""Bytes of a JSON file that is read as a whole."""
+DEEPEST_JSON = 50
+LARGEST_RATIO = 200
+"""How many times its size on disk a compressed file may expand to; text reaches some 30, a bomb 1,000."""
+UNSUSPECTED = 16 << 20
+"""Bytes that any compressed file may expand to."""
+DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, ValueError)
+"""What zipfile raises for archives that are damaged, encrypted or of a kind that it does not know."""
 _TRUNCATED = "the compressed data ends too early: the file is truncated or still being written"
 
 
@@ -54,20 +70,30 @@ def binary_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The numbered lines of a plain, ``.gz`` or (single-member) ``.zip`` file.
 
     Raises:
-        InputError: if the file is missing, no archive of its kind, or ends before its data does.
+        InputError: if the file is missing, no archive of its kind, or ends before its data does; if it expands to far
+            more than text does, or has a line that is longer than any line of text.
     """
-    number = 0
+    number = size = 0
     try:
         with contextlib.ExitStack() as stack:
-            for number, line in enumerate(_open(path, stack), start=1):
+            file = _open(path, stack)
+            largest = None if path.suffix not in (".gz", ".zip") else largest_expansion(path)
+            while line := file.readline(LONGEST_LINE + 1):
+                number, size = number + 1, size + len(line)
+                if len(line) > LONGEST_LINE:
+                    raise InputError.at(path, number, f"the line is longer than {LONGEST_LINE:,} bytes")
+                if largest is not None and size > largest:
+                    raise InputError.at(path, number, too_large(largest))
                 yield number, line
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, expected a file") from None
     except EOFError:
         raise InputError.at(path, number + 1, _TRUNCATED) from None
-    except (zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+    except (gzip.BadGzipFile, *DAMAGED_ZIP) as error:
         raise InputError.at(path, number + 1, f"damaged compressed data ({error})") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
@@ -87,13 +113,57 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield number, text.rstrip("\r\n")
 
 
-def _open(path: Path, stack: contextlib.ExitStack) -> Iterable[bytes]:
+def largest_expansion(path: Path) -> int:
+    """Bytes that a compressed file may expand to before it is taken for a bomb."""
+    return max(UNSUSPECTED, LARGEST_RATIO * path.stat().st_size)
+
+
+def too_large(largest: int) -> str:
+    """What is said of a bomb."""
+    return f"the compressed data expands to more than {largest:,} bytes, over {LARGEST_RATIO} times the file's size"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file.
+
+    Raises:
+        InputError: if it is missing, damaged, or so large or deeply nested as no run writes it.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(LARGEST_JSON + 1)
+        if len(text) > LARGEST_JSON:
+            raise ValueError(f"larger than {LARGEST_JSON:,} bytes")
+        value = json.loads(text.decode("utf-8"))
+        require_shallow(value)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; is this the folder of a run?") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON ({error})") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: expected a JSON object")
+    return value
+
+
+def require_shallow(value: object, depth: int = DEEPEST_JSON) -> None:
+    """Raise a ``ValueError`` if JSON is nested deeper than anything that is written here."""
+    if depth == 0:
+        raise ValueError(f"nested deeper than {DEEPEST_JSON} levels")
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        if isinstance(item, dict | list):
+            require_shallow(item, depth - 1)
+
+
+def _open(path: Path, stack: contextlib.ExitStack) -> IO[bytes]:
     if path.suffix == ".gz":
-        return stack.enter_context(contextlib.closing(gzip.open(path, "rb")))
+        return stack.enter_context(io.BufferedReader(stack.enter_context(gzip.GzipFile(path, "rb")), 1 << 17))
     if path.suffix != ".zip":
         return stack.enter_context(path.open("rb", buffering=1 << 20))
     archive = stack.enter_context(zipfile.ZipFile(path))
     members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
     if len(members) != 1:
         raise InputError(f"{path}: expected one file in the archive, found {len(members)}")
-    return stack.enter_context(archive.open(members[0]))
+    member = stack.enter_context(archive.open(members[0]))
+    return stack.enter_context(io.BufferedReader(member, 1 << 17))  # type: ignore[type-var]  # it has readinto

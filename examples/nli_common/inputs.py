@@ -100,7 +100,7 @@ def fingerprint(path: Path) -> str:
             file.seek(0)
             head = file.read(1 << 20)
             file.seek(max(0, size - (1 << 20)))
-            return hashlib.sha256(f"{size} ".encode() + head + file.read()).hexdigest()
+            return hashlib.sha256(f"{size} ".encode() + head + file.read(1 << 20)).hexdigest()
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:

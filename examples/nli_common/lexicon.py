@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from nli_common.errors import InputError
-from nli_common.tensors import load_tensors, save_tensors
+from nli_common.tensors import DAMAGED, load_tensors, require_finite, save_tensors
+from nli_common.tokens import LONGEST_TOKEN
 from nli_common.vectors import read_vectors
 from nlilayers.functional import code_points, fnv1a
 
@@ -160,10 +160,12 @@ class Lexicon:
         try:
             tensors, _ = load_tensors(path)
             strings = json.loads(tensors["strings"].numpy().tobytes())
+            _require_strings(strings)
+            require_finite({name: tensors[name] for name in ("vectors", "hashed")})
             return cls(strings.pop("words"), tensors["vectors"], hashed=tensors["hashed"], **strings)
         except FileNotFoundError:
             raise InputError(f"{path}: no such file") from None
-        except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
+        except DAMAGED as error:
             raise InputError(f"{path}: not a lexicon ({error})") from None
 
     def _with(self, words: Iterable[str], vectors: Tensor) -> "Lexicon":
@@ -179,6 +181,22 @@ class Lexicon:
     def _vector_of_unknown(self, word: str, bucket: int) -> Tensor:
         lower = self.index.get(word.lower())
         return self.hashed[bucket] if lower is None else self.vectors[lower]
+
+
+def _require_strings(strings: object) -> None:
+    """Raise a ``ValueError`` if this is not what a lexicon writes beside its vectors."""
+    if not isinstance(strings, dict) or strings.keys() != {"words", "tags", "alphabet", "unit"}:
+        raise ValueError("expected words, tags, alphabet and unit")
+    for name in ("words", "tags", "alphabet"):
+        if not isinstance(strings[name], list) or not all(isinstance(item, str) for item in strings[name]):
+            raise ValueError(f"{name} is no list of strings")
+    if any(len(word) > LONGEST_TOKEN for word in strings["words"]):
+        raise ValueError(f"a word has more than {LONGEST_TOKEN:,} characters")
+    alphabet = strings["alphabet"]
+    if any(len(character) != 1 for character in alphabet) or alphabet != sorted(set(alphabet)):
+        raise ValueError("alphabet does not consist of sorted characters")
+    if not isinstance(strings["unit"], bool):
+        raise ValueError(f"unit should be true or false, got {type(strings['unit']).__name__}")
 
 
 def _buckets(words: Sequence[str]) -> list[int]:

@@ -1,5 +1,7 @@
 """LSTMs over padded sentences."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -35,11 +37,14 @@ class SentenceLSTM(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        directions = 2 if bidirectional else 1
-        self.out_features = directions * hidden_size
-        sizes = [in_features] + [directions * hidden_size] * (num_layers - 1)
-        self.rightward = nn.ModuleList(nn.LSTM(size, hidden_size, batch_first=True) for size in sizes)
-        self.leftward = nn.ModuleList(nn.LSTM(size, hidden_size, batch_first=True) for size in sizes * (directions - 1))
+        self.out_features = 2 * hidden_size if bidirectional else hidden_size
+
+        def layers() -> Iterator[nn.LSTM]:
+            for depth in range(num_layers):
+                yield nn.LSTM(self.out_features if depth else in_features, hidden_size, batch_first=True)
+
+        self.rightward = nn.ModuleList(layers())
+        self.leftward = nn.ModuleList(layers() if bidirectional else ())
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,10 +8,14 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from nli_common.corpora import SCHEMES
 from nli_common.errors import InputError
-from nli_common.files import TEMPORARY, write_atomically
+from nli_common.files import TEMPORARY, read_json, write_atomically
 
 METRICS = {"accuracy", "pairs", "per_class", "per_phenomenon", "confusion"}
+FIGURES = {"parameters", "training_pairs", "pairs_per_second", "inference_pairs_per_second"}
+LARGEST = 1e15
+"""No figure of a run comes near it."""
 
 
 class Run:
@@ -72,8 +76,9 @@ class Run:
             InputError: if there is none, or it is damaged.
         """
         config = read_json(self.config)
-        labels = config.get("labels")
-        if not (isinstance(config.get("model"), dict) and isinstance(labels, list) and labels and "script" in config):
+        known = any(config.get("labels") == list(scheme) for scheme in SCHEMES)
+        named = isinstance(config.get("script"), str) and isinstance(config.get("config"), str)
+        if not (known and named and isinstance(config.get("model"), dict)):
             raise InputError(f"{self.config}: not the configuration of a run")
         return config
 
@@ -106,23 +111,18 @@ def claim(folder: Path, name: str, leftovers: str) -> FileLock:
     return lock
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file.
+def read_metrics(path: Path) -> dict[str, Any]:
+    """The whole ``metrics.json`` of a finished run.
 
     Raises:
-        InputError: if it is missing or damaged.
+        InputError: if it is missing or damaged, or is none.
     """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; is this the folder of a run?") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error})") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{path}: expected a JSON object")
-    return value
+    metrics = read_json(path)
+    splits = [metrics[split] for split in ("train", "dev", "test") if split in metrics]
+    figures = [metrics.get(name) for name in FIGURES]
+    if "dev" not in metrics or not all(map(_are_metrics, splits)) or not all(map(_is_positive, figures)):
+        raise InputError(f"{path}: holds no metrics of a run")
+    return metrics
 
 
 def held_metrics(path: Path) -> tuple[str, Any]:
@@ -133,9 +133,30 @@ def held_metrics(path: Path) -> tuple[str, Any]:
     """
     metrics = read_json(path)
     for split in ("test", "dev"):
-        if isinstance(metrics.get(split), dict) and metrics[split].keys() >= METRICS:
+        if _are_metrics(metrics.get(split)):
             return split, metrics[split]
     raise InputError(f"{path}: holds no metrics of a run")
+
+
+def _are_metrics(value: object) -> bool:
+    if not (isinstance(value, dict) and value.keys() >= METRICS):
+        return False
+    groups, rows = (value["per_class"], value["per_phenomenon"]), value["confusion"]
+    return (
+        _is_number(value["accuracy"])
+        and _is_number(value["pairs"])
+        and all(isinstance(group, dict) and all(map(_is_number, group.values())) for group in groups)
+        and isinstance(rows, list)
+        and all(isinstance(row, list) and all(map(_is_number, row)) for row in rows)
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and -LARGEST < value < LARGEST
+
+
+def _is_positive(value: Any) -> bool:
+    return _is_number(value) and value > 0
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

@@ -17,12 +17,12 @@ from nli_common.corpora import scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_on
-from nli_common.files import TEMPORARY, stem
+from nli_common.files import TEMPORARY, read_json, stem
 from nli_common.inputs import Data, fingerprint, require_labels
 from nli_common.metrics import Metrics
 from nli_common.options import converted, parse_options
 from nli_common.recipe import Recipe
-from nli_common.runs import Run, claim, held_metrics, read_json, write_json
+from nli_common.runs import Run, claim, held_metrics, read_metrics, write_json
 from nli_common.script import Script
 from nli_common.table_reports import write_table
 from nli_common.tables import Row
@@ -78,7 +78,7 @@ def run_table(
         for other, path in zip(others, also, strict=True):
             require_labels(other.corpus, labels, path)
     main = PartialState().is_main_process
-    console = Console(quiet=not main, highlight=False)
+    console = Console(quiet=not main, highlight=False, markup=False, emoji=False)
     with contextlib.ExitStack() as held:
         if main:
             held.callback(claim(output, f".{name}.lock", f".{name}.*{TEMPORARY}").release)
@@ -97,7 +97,7 @@ def run_table(
             facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
             if main:
                 write_table(table, name, done, facts, output)
-        console.print((output / f"{name}.md").read_text(encoding="utf-8"), markup=False, soft_wrap=True)
+        console.print((output / f"{name}.md").read_text(encoding="utf-8"), soft_wrap=True)
 
 
 def open_others(also: Sequence[Path], categories: Sequence[Path], cache: Path) -> list[Other]:
@@ -169,7 +169,7 @@ def _fields(settings: Settings) -> set[str]:
 
 
 def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[Other]) -> dict[str, Any]:
-    held = [read_json(run.metrics) for run in runs]
+    held = [read_metrics(run.metrics) for run in runs]
     vectors = settings.data.vectors
     figures = [
         _figures(settings.script, run, metrics, others, vectors) for run, metrics in zip(runs, held, strict=True)

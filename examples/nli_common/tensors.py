@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from nli_common.files import write_atomically
+
+DAMAGED = (
+    *(SafetensorError, AttributeError, LookupError, TypeError, ValueError, RuntimeError),
+    *(OSError, OverflowError, MemoryError),
+)
+"""What a damaged or hostile file raises where it is read, and where what was read is made use of."""
+NUMBERS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+"""What every layer and optimiser computes with."""
 
 
 def save_tensors(
@@ -25,20 +33,23 @@ def save_tensors(
         note: anything that JSON holds.
         keep: where the file that was there goes to, instead of being lost.
     """
-    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    note = dict(note or {})
-    metadata = {"note": json.dumps(note | {"checksum": _checksum(tensors, note)})}
     # safetensors' own save_file has a temporary file of its own, which a killed process would leave behind.
-    write_atomically(path, lambda temporary: temporary.write_bytes(save(tensors, metadata)), keep=keep)
+    write_atomically(path, lambda temporary: temporary.write_bytes(packed(tensors, note or {})), keep=keep)
+
+
+def packed(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> bytes:
+    """The bytes of such a file."""
+    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    metadata = {"note": json.dumps({**note, "checksum": _checksum(tensors, note)})}
+    return save(tensors, metadata)
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what :func:`save_tensors` wrote; a file without a checksum is taken as it is.
 
     Raises:
-        OSError: if it cannot be read.
-        SafetensorError: if it is no such file.
-        ValueError: if the note is damaged, or the checksum does not fit.
+        FileNotFoundError: if there is none.
+        DAMAGED: one of these if it cannot be read or is no such file, or the checksum does not fit.
     """
     with safe_open(path, framework="pt") as file:
         note = json.loads((file.metadata() or {}).get("note", "{}"))
@@ -46,6 +57,15 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if note.pop("checksum", None) not in (None, _checksum(tensors, note)):
         raise ValueError("the checksum does not fit")
     return tensors, note
+
+
+def require_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Raise a ``ValueError`` if a tensor is not floating point, or has a number that is not finite in float32."""
+    for name, tensor in tensors.items():
+        if tensor.dtype not in NUMBERS:
+            raise ValueError(f"{name} is {tensor.dtype}, expected floating point")
+        if not tensor.float().isfinite().all():
+            raise ValueError(f"{name} has a number that is not finite")
 
 
 def _checksum(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> int:

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+LONGEST_TOKEN = 1_000
+"""Characters; words are compared and hashed as rows of one array, which is as wide as the longest of them."""
 _LEAF = re.compile(r"\(([^ ()]+) ([^ ()]+)\)")
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 _TOKEN = re.compile(

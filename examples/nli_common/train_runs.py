@@ -9,10 +9,15 @@ from typing import Any
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
 from rich.console import Console
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_parameter_registration_hook,
+)
 
 from nli_common.batches import PairDataset, loader
 from nli_common.checkpoints import load_weights
+from nli_common.checks import require_types
 from nli_common.corpora import scheme_of
 from nli_common.errors import InputError
 from nli_common.figures import plot_confusion
@@ -27,6 +32,10 @@ from nli_common.training import EVALUATION_BATCH, fit
 
 TRAIN_SAMPLE = 4_000
 """The accuracy on training pairs is measured on so many of them, the first of the file."""
+_ENTRY = 50
+"""Bytes that the name, type and place of a tensor take in a file, at least; each of its numbers takes one or more."""
+_TABLES = 1 << 26
+"""Numbers that a model may compute for itself, beside its weights."""
 
 
 def train_run(
@@ -50,7 +59,7 @@ def train_run(
         raise InputError("; ".join(problems))
     # Every process has the same word vectors: sent round anew for each step, they would take most of its time.
     accelerator = Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)])
-    console = Console(quiet=not accelerator.is_main_process, highlight=False)
+    console = Console(quiet=not accelerator.is_main_process, highlight=False, markup=False, emoji=False)
     corpora = data.corpora()
     labels = scheme_of(corpora["train"].labels, "the training corpus")
     phenomena = list(dict.fromkeys(name for corpus in corpora.values() for name in corpus.phenomena))
@@ -147,11 +156,39 @@ def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
         raise InputError(f"--run {run.folder}: was written by {held.get('script')}, this is {script.name}")
     try:
         config = script.config_named(held["config"])(**held["model"])
+        require_types(config)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{run.config}: {error}") from None
+    if config.num_classes != len(held["labels"]):
+        raise InputError(f"{run.config}: has {config.num_classes} classes and {len(held['labels'])} labels")
+    _require_size(script, config, lexicon, run)
     model = build(script, config, lexicon)
     load_weights(run.weights, model)
     return model.eval()
+
+
+def _require_size(script: Script, config: Any, lexicon: Lexicon, run: Run) -> None:
+    """Raise an ``InputError`` if the configuration's model is larger than its weights; takes no memory for it."""
+    if not run.weights.is_file():
+        raise InputError(f"{run.weights}: no such file; has the run trained for an epoch?")
+    room = {"parameters": run.weights.stat().st_size, "tables": _TABLES}
+
+    def count(kind: str, tensor: Tensor | None) -> None:
+        room[kind] -= 0 if tensor is None else _ENTRY + tensor.numel()
+        if room[kind] < 0:
+            raise ValueError(f"it is larger than what {run.weights} holds")
+
+    few = Lexicon(
+        lexicon.words[:1], lexicon.vectors[:1], hashed=lexicon.hashed, tags=lexicon.tags, alphabet=lexicon.alphabet
+    )
+    with contextlib.ExitStack() as stack:
+        stack.callback(register_module_parameter_registration_hook(lambda _, __, p: count("parameters", p)).remove)
+        stack.callback(register_module_buffer_registration_hook(lambda _, __, b: count("tables", b)).remove)
+        stack.enter_context(torch.device("meta"))
+        try:
+            build(script, config, few)
+        except InputError as error:
+            raise InputError(f"{run.config}: {error}") from None
 
 
 def build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
@@ -162,5 +199,5 @@ def build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
     """
     try:
         return script.models[type(config)](config, lexicon)
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, RuntimeError, TypeError) as error:
         raise InputError(f"the model cannot be built: {error}") from None

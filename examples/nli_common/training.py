@@ -5,6 +5,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -36,6 +38,28 @@ class Progressed:
     best_epoch: int = -1
     best_accuracy: float = -1.0
     history: list[dict[str, float]] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, progress: dict[str, Any], path: Path) -> "Progressed":
+        """What a checkpoint says.
+
+        Raises:
+            InputError: if it is no progress that a training makes.
+        """
+        try:
+            at = cls(**progress)
+            counts, numbers = (at.epoch, at.step, at.best_epoch + 1), (at.loss, at.seconds, at.best_accuracy)
+            figures = [*counts, *numbers, *(figure for row in at.history for figure in row.values())]
+            plain = all(type(figure) in (int, float) and math.isfinite(figure) for figure in figures)
+            if not plain or any(type(count) is not int or count < 0 for count in counts):
+                raise ValueError("its numbers are none of a training")
+            if len(at.history) != at.epoch or any(row.keys() != {"epoch", "loss", "dev"} for row in at.history):
+                raise ValueError(f"its history is not that of {at.epoch} epochs")
+            if at.best_epoch >= max(at.epoch, 1) or (at.epoch > 0 and at.seconds <= 0):
+                raise ValueError(f"no training of {at.epoch} epochs has this best epoch, or takes no time")
+        except (TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise InputError(f"{path}: not a checkpoint of this run ({error})") from None
+        return at
 
     def next_epoch(self, loss: float, accuracy: float) -> bool:
         """Close an epoch; True if its dev accuracy is the best so far."""
@@ -87,11 +111,11 @@ def fit(
     resumed = load_newest((run.checkpoint, run.previous), plain, optimizer)
     accelerator.wait_for_everyone()
     if resumed is not None:
-        at = Progressed(**resumed.progress)
+        at = Progressed.read(resumed.progress, resumed.path)
         if at.best_epoch >= 0:
             require_weights(run.weights)
         for problem in resumed.problems:
-            console.print(f"{problem}; going on from the one before it", markup=False, soft_wrap=True)
+            console.print(f"{problem}; going on from the one before it", soft_wrap=True)
         if accelerator.is_main_process and resumed.path != run.checkpoint:
             resumed.path.replace(run.checkpoint)
         console.print(f"resuming at epoch {at.epoch + 1}, step {at.step}")

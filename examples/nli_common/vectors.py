@@ -1,19 +1,24 @@
 """Word vectors from files, of which only the wanted words are kept in memory."""
 
 import codecs
+import math
+import sys
+import tokenize
 import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nli_common.errors import InputError
-from nli_common.files import binary_lines
+from nli_common.files import DAMAGED_ZIP, binary_lines, largest_expansion, too_large
 
 Vectors = dict[str, npt.NDArray[np.float32]]
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def read_vectors(path: Path, wanted: Collection[str]) -> Vectors:
@@ -31,18 +36,16 @@ def read_vectors(path: Path, wanted: Collection[str]) -> Vectors:
 
 def _npz(path: Path, wanted: set[str]) -> Vectors:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise InputError(f"{path}: expected an .npz file of words and vectors, got a single array")
-        with loaded as arrays:
-            words, vectors = arrays["words"], arrays["vectors"]
+        with path.open("rb") as file:
+            if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+                raise InputError(f"{path}: expected an .npz file of words and vectors, got a single array")
+        with zipfile.ZipFile(path) as archive:
+            words, vectors = (_array(archive, name, path) for name in ("words", "vectors"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except KeyError as error:
-        raise InputError(f"{path}: no array named {error.args[0].split()[0]}, expected words and vectors") from None
     except InputError:
         raise
-    except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
+    except (*DAMAGED_ZIP, tokenize.TokenError, SyntaxError, TypeError, LookupError, OSError, MemoryError) as error:
         raise InputError(f"{path}: not an .npz file of plain arrays ({error})") from None
     fits = words.ndim == 1 and vectors.ndim == 2 and len(words) == len(vectors) and vectors.shape[1] > 0
     if words.dtype.kind != "U" or vectors.dtype.kind != "f" or not fits:
@@ -50,11 +53,36 @@ def _npz(path: Path, wanted: set[str]) -> Vectors:
             f"{path}: expected words (n,) and floating-point vectors (n, d), "
             f"got {words.dtype} {words.shape} and {vectors.dtype} {vectors.shape}"
         )
-    found = {str(word): row.astype(np.float32) for word, row in zip(words, vectors, strict=True) if word in wanted}
+    points = words.astype(words.dtype.newbyteorder("=")).view(np.uint32) if words.dtype.itemsize else np.zeros(1)
+    if points.max(initial=0) > sys.maxunicode:
+        raise InputError(f"{path}: words holds something that is no character")
+    with np.errstate(over="ignore"):
+        found = {str(word): row.astype(np.float32) for word, row in zip(words, vectors, strict=True) if word in wanted}
     for word, vector in found.items():
         if not np.isfinite(vector).all():
             raise InputError(f"{path}: the vector of {word!r} has a number that is not finite")
     return found
+
+
+def _array(archive: zipfile.ZipFile, name: str, path: Path) -> npt.NDArray[Any]:
+    """One array of the archive, read only if what its header declares is what the archive holds."""
+    try:
+        member = archive.getinfo(f"{name}.npy")
+    except KeyError:
+        raise InputError(f"{path}: no array named {name}, expected words and vectors") from None
+    if member.file_size > largest_expansion(path):
+        raise InputError(f"{path}: {too_large(largest_expansion(path))}")
+    with archive.open(member) as file:
+        read_header = _HEADERS.get(np.lib.format.read_magic(file))
+        if read_header is None:
+            raise ValueError(f"{name} is of a version that plain arrays do not have")
+        shape, _, dtype = read_header(file)
+        held = member.file_size - file.tell()
+    if any(size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != held:
+        raise ValueError(f"{name} declares {dtype} {shape}, which is not what its {held:,} bytes hold")
+    with archive.open(member) as file:
+        array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return array
 
 
 def _text(path: Path, wanted: set[str]) -> Vectors:
@@ -68,7 +96,7 @@ def _text(path: Path, wanted: set[str]) -> Vectors:
     heads = {word.encode("utf-8", "surrogatepass").split(b" ")[0] for word in wanted}
     found: Vectors = {}
     for number, line in chain(head, lines):
-        fields = line.count(b" ") - line.endswith((b" \n", b" \r\n", b" "))
+        fields = line.rstrip().count(b" ")
         if fields < width or width == 0:
             raise InputError.at(path, number, f"expected a word and {max(width, 1)} numbers, got {fields}")
         if line[: line.find(b" ")] in heads:
