@@ -28,7 +28,7 @@ exclude_patterns = ["_build", "gallery", "pictures"]
 html_theme = "furo"
 html_title = f"nlilayers {version}"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "gallery.css"]
 nitpicky = False
 
 napoleon_custom_sections = ["Shape"]
@@ -59,9 +59,13 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery_pages",
     "backreferences_dir": "gallery_pages/of",
     "doc_module": ("nlilayers",),
+    "image_scrapers": ("gallery_look.described_figures",),
+    "image_srcset": ["2x"],
+    "reset_modules": ("matplotlib", "gallery_look.apply"),
     "reference_url": {"nlilayers": None},
     "download_all_examples": False,
     "show_memory": False,
+    "show_signature": False,
     "min_reported_time": 3600,
     "within_subsection_order": "FileNameSortKey",
     "matplotlib_animations": False,
