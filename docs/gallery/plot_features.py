@@ -12,7 +12,9 @@ For a word :math:`x` and the vector :math:`a` that was aligned to it,
 
 .. math::
 
-    y_\mathrm{cat} = F([x; a]) \qquad y_\mathrm{sub} = F(x - a) \qquad y_\mathrm{mul} = F(x \odot a)
+    y_\mathrm{cat} = F([x; a]) \qquad
+    y_\mathrm{sub} = F(x - a) \qquad
+    y_\mathrm{mul} = F(x \odot a)
 
 with a :class:`~nlilayers.FactorizationMachine` of its own for each. It weighs all
 features :math:`z_i` of a vector and all their pairs:
@@ -156,15 +158,15 @@ figure.set_label(
 # Each column is a word, each row one of its six numbers. The colours are on a
 # logarithmic scale beyond 1 and -1. Compare the upper maps with the lower ones:
 #
-# * *inter_sub*, the difference, is next to 0 where a word has found itself in the
-# other sentence. It stands out where
-#   something is amiss: at *brown* above, which the hypothesis does not mention, and at *old* and *young* below.
-# * *inter_mul*, the product, is the other way round: strong for words that both
-# sentences share, such as *sleeping*, and
-#   weak for *brown* above and for *old* below.
-# * The *intra* rows of the premise are the same in both pairs, as they must be. They
-# know one sentence alone. They tell
-#   kinds of words apart: *is* has numbers unlike those of any noun.
+# - *inter_sub*, the difference, is next to 0 where a word has found itself in the
+#   other sentence. It stands out where something is amiss: at *brown* above, which
+#   the hypothesis does not mention, and at *old* and *young* below.
+# - *inter_mul*, the product, is the other way round: strong for words that both
+#   sentences share, such as *sleeping*, and weak for *brown* above and for *old*
+#   below.
+# - The *intra* rows of the premise are the same in both pairs, as they must be. They
+#   know one sentence alone. They tell kinds of words apart: *is* has numbers unlike
+#   those of any noun.
 #
 # The paper saw the same in its trained model: *inter_mul* spikes at words that are
 # alike, *inter_sub* at words that are in conflict.
