@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import matplotlib.pyplot as plt
+import torch
 from cycler import cycler
 from sphinx_gallery.scrapers import matplotlib_scraper
 
@@ -26,8 +27,9 @@ LOOK = {
 
 
 def apply(conf: Any, script: Any) -> None:
-    """Set the look; sphinx-gallery calls it before each script."""
+    """Set the look, and one thread: a site built elsewhere has the same numbers. Called before each script."""
     plt.rcParams.update(LOOK)
+    torch.set_num_threads(1)
 
 
 def described_figures(block: Any, variables: Any, conf: Any) -> str:

@@ -14,9 +14,9 @@ With the premise's words :math:`a_i`, the hypothesis's words :math:`b_j` and a n
 
 .. math::
 
-    e_{ij} = F(a_i)^\top F(b_j) \qquad
-    \beta_i = \sum_j \mathop{\mathrm{softmax}}_j(e_{ij})\, b_j \qquad
-    \alpha_j = \sum_i \mathop{\mathrm{softmax}}_i(e_{ij})\, a_i
+    e_{ij} &= F(a_i)^\top F(b_j) \\
+    \beta_i &= \sum_j \mathop{\mathrm{softmax}}_j(e_{ij})\, b_j \\
+    \alpha_j &= \sum_i \mathop{\mathrm{softmax}}_i(e_{ij})\, a_i
 
 The score :math:`e_{ij}` says how well two words fit. :math:`\beta_i` is what the
 hypothesis has to say to premise word :math:`i`: a mean of its words, those that fit
@@ -111,8 +111,9 @@ print(f"right on {torch.cat(right).float().mean():.0%} of the test pairs")
 # What it looks at
 # ----------------
 #
-# By chance it would be right on one pair in three. # The pair is not among those it
-# was trained on. First the weights behind :math:`\beta`, before and after training.
+# By chance it would be right on one pair in three. The pair below is not among those
+# it was trained on. First the weights behind :math:`\beta`, before and after
+# training.
 
 
 def heat_map(axes, weights, title):

@@ -12,9 +12,9 @@ For a word :math:`x` and the vector :math:`a` that was aligned to it,
 
 .. math::
 
-    y_\mathrm{cat} = F([x; a]) \qquad
-    y_\mathrm{sub} = F(x - a) \qquad
-    y_\mathrm{mul} = F(x \odot a)
+    y_\mathrm{cat} &= F([x; a]) \\
+    y_\mathrm{sub} &= F(x - a) \\
+    y_\mathrm{mul} &= F(x \odot a)
 
 with a :class:`~nlilayers.FactorizationMachine` of its own for each. It weighs all
 features :math:`z_i` of a vector and all their pairs:

@@ -8,9 +8,9 @@ convolution of Chen et al. 2019, :class:`~nlilayers.GatedConvBlock`:
 
 .. math::
 
-    o &= \sigma(h^{L-1} * W_o + b_o) \qquad
-    f = \sigma(h^{L-1} * W_f + b_f) \qquad
-    g = \tanh(h^{L-1} * W_g + b_g) \\
+    o &= \sigma(h^{L-1} * W_o + b_o) \\
+    f &= \sigma(h^{L-1} * W_f + b_f) \\
+    g &= \tanh(h^{L-1} * W_g + b_g) \\
     c^L &= f \odot c^{L-1} + (1 - f) \odot h^{L-1} \\
     h^L &= o \odot g + c^L
 
@@ -111,7 +111,7 @@ figure.set_label(
 # We train ``gated_cnn.py``, one of the library's example scripts, in a small version
 # and for some seconds, on a generated corpus. Then it reads a sentence.
 
-train, test = generated_corpus(4000, "train"), generated_corpus(1000, "test")
+train, test = generated_corpus(3000, "train"), generated_corpus(1000, "test")
 lexicon = Lexicon.random(dict.fromkeys([*train.words, *test.words]), 64)
 
 
@@ -149,7 +149,7 @@ print(f"right on {torch.cat(right).float().mean():.0%} of the test pairs")
 # %%
 # A block computes all its gates by one convolution,
 # :func:`~nlilayers.functional.same_convolution`. Its rows are :math:`W_o, W_f, W_g`,
-# one below the other. So we compute it once more, and look at the gates of the first
+# one below the other. So we compute it once more, and look at the gates of the second
 # layer.
 
 words = "the old singer is not sleeping in the garden".split()
@@ -170,7 +170,8 @@ for axes, (name, gate) in zip(panels, names.items()):
         range(len(words)), words, rotation=45, ha="right", rotation_mode="anchor"
     )
     axes.set_title(f"{name}, mean {gate.mean():.2f}")
-panels[0].set_ylabel("feature, the most open first")
+panels[0].set_yticks([])
+panels[0].set_ylabel("features, the most open first")
 figure.colorbar(
     image,
     ax=panels,

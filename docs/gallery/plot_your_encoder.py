@@ -33,7 +33,8 @@ from nlilayers.masking import masked_max, masked_mean
 #
 # .. code-block:: python
 #
-#     encoder, tokenizer = AutoModel.from_pretrained(NAME), AutoTokenizer.from_pretrained(NAME)
+#     encoder = AutoModel.from_pretrained(NAME)
+#     tokenizer = AutoTokenizer.from_pretrained(NAME)
 #
 # where ``NAME`` is a model's name or folder. Nothing below changes.
 
@@ -73,9 +74,9 @@ encoder = BertModel(
 #
 # .. math::
 #
-#     y_\mathrm{cat} = F([x; a]) \qquad
-#     y_\mathrm{sub} = F(x - a) \qquad
-#     y_\mathrm{mul} = F(x \odot a)
+#     y_\mathrm{cat} &= F([x; a]) \\
+#     y_\mathrm{sub} &= F(x - a) \\
+#     y_\mathrm{mul} &= F(x \odot a)
 #
 # with the token's vector :math:`x`, the vector :math:`a` aligned to it, and a
 # :class:`~nlilayers.FactorizationMachine` :math:`F` of its own for each. They are
@@ -129,15 +130,13 @@ def texts_and_labels(pairs):
 
 model = AlignedEncoder(encoder, tokenizer)
 optimizer = torch.optim.Adam(model.parameters(), lr=2e-3, fused=True)
-losses = []
-for epoch in range(3):
+for _ in range(3):
     for start in range(0, len(pairs), 32):
         premises, hypotheses, labels = texts_and_labels(pairs[start : start + 32])
         loss = cross_entropy(model(premises, hypotheses), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(loss.item())
 
 model.eval()
 premises, hypotheses, labels = texts_and_labels(tests)
@@ -165,7 +164,10 @@ figure, (left, right) = plt.subplots(
     1, 2, figsize=(6.4, 4.4), sharey=True, width_ratios=[5, 3]
 )
 image = left.imshow(weights[0].numpy(), vmin=0, vmax=1, aspect="auto")
-columns, rows = hypothesis.split(), premise.split()
+rows, columns = (
+    tokenizer.convert_ids_to_tokens(tokenizer(sentence)["input_ids"])
+    for sentence in (premise, hypothesis)
+)
 left.set_xticks(
     range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor"
 )
@@ -189,8 +191,9 @@ figure.set_label(
 # %%
 # Left: each word has found itself in the other sentence, and *old* has found *young*.
 # Right: the difference (*sub*) is next to 0 for all words but *old*, the only one
-# whose counterpart is another word. So one can see, word by word, what made the model
-# say so. An encoder's last layer alone does not show this.
+# whose counterpart is another word. So one can see which word the model stumbled
+# over. The other two columns are less plain: their numbers are made for the layers
+# that follow.
 #
 # Words of a pretrained encoder are mostly cut into pieces, and tokens such as
 # ``[CLS]`` stand around them. The layers align these like any other tokens.
