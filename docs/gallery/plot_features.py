@@ -161,12 +161,12 @@ figure.set_label(
 # - *inter_sub*, the difference, is next to 0 where a word has found itself in the
 #   other sentence. It stands out where something is amiss: at *brown* above, which
 #   the hypothesis does not mention, and at *old* and *young* below.
-# - *inter_mul*, the product, is the other way round: strong for words that both
+# - *inter_mul*, the product, is the other way round: strong for most words that both
 #   sentences share, such as *sleeping*, and weak for *brown* above and for *old*
 #   below.
 # - The *intra* rows of the premise are the same in both pairs, as they must be. They
 #   know one sentence alone. They tell kinds of words apart: *is* has numbers unlike
-#   those of any noun.
+#   those of all others.
 #
 # The paper saw the same in its trained model: *inter_mul* spikes at words that are
 # alike, *inter_sub* at words that are in conflict.

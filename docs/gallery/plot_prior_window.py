@@ -104,8 +104,8 @@ figure.set_label(
 )
 
 # %%
-# Only a Gaussian will do
-# -----------------------
+# Why a Gaussian
+# --------------
 #
 # A window helps if it does not grow with the text. We ask for the same tolerance
 # under three priors.
@@ -140,8 +140,8 @@ figure.set_label(
 
 # %%
 # The Gaussian's window is 15 words, however long the text is. A linear prior needs
-# more than ten times as many. Zipf's prior falls so slowly that all far words
-# together always matter: its window is the whole text.
+# more than ten times as many, so that short texts gain nothing. Zipf's prior falls so
+# slowly that all far words together always matter: its window is the whole text.
 #
 # Bound and truth
 # ---------------

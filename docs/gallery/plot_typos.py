@@ -138,7 +138,8 @@ figure.set_label(
 # once, and so do typos at the end of a word. *beleive* shares no n-gram of five with
 # *believe*: its neighbours are accidental, and their cosines near 0 say so. Below,
 # n-grams of three. They survive such a typo, and all eight words find the right one.
-# In return, unrelated words share more: *desperate* and *definately* end alike.
+# In return, unrelated words share more: *sentance* is drawn to *entailment* by *ent*
+# and *nta*.
 #
 # Nothing was trained here, and no word list is needed: the vectors depend on ``seed``
 # alone. In a model, this layer's vectors stand beside those of a table, as in the

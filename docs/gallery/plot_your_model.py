@@ -138,11 +138,12 @@ figure.set_label(
 )
 
 # %%
-# Most dots lie near each other. *role reversal* is the exception: "the dog is chasing
-# the cat" and "the cat is chasing the dog" have the same words. A model that aligns
-# words without knowing their order cannot tell the two apart, however long it is
-# trained. It can only guess, and is right in about half of the cases. With the
-# convolution, each word carries its neighbours along, and the problem is gone.
+# Most phenomena need no word order, and the two models differ little or somewhat.
+# *role reversal* is another matter: "the dog is chasing the cat" and "the cat is
+# chasing the dog" have the same words. A model that aligns words without knowing
+# their order cannot tell the two apart, however long it is trained. It can only
+# guess, and is right in about half of the cases. With the convolution, each word
+# carries its neighbours along, and the problem is gone.
 #
 # So the corpus is good for finding out what a model *cannot* do. It is no measure of
 # how well it would do on real text: for that, ``examples/`` has scripts that read
