@@ -29,7 +29,7 @@ html_theme = "furo"
 html_favicon = "_static/favicon.svg"
 html_title = f"nlilayers {version}"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "gallery.css"]
 html_domain_indices = False
 nitpicky = False
 
@@ -62,10 +62,14 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery_pages",
     "backreferences_dir": "gallery_pages/of",
     "doc_module": ("nlilayers",),
+    "image_scrapers": ("gallery_look.described_figures",),
+    "image_srcset": ["2x"],
+    "reset_modules": ("matplotlib", "gallery_look.apply"),
     "reference_url": {"nlilayers": None},
     "download_all_examples": False,
     "show_memory": False,
     "write_computation_times": False,
+    "show_signature": False,
     "within_subsection_order": "FileNameSortKey",
     "matplotlib_animations": False,
 }

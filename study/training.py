@@ -18,9 +18,10 @@ from torch import Tensor
 
 from nli_common.data import Corpus, open_corpus
 from nli_common.evaluating import evaluate_on
+from nli_common.files import read_json
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
-from nli_common.runs import Run, read_json, write_json
+from nli_common.runs import Run, write_json
 from nli_common.script import Script
 from nli_common.table_runs import Settings, settle
 from nli_common.tables import Row
