@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from nli_common.lstm_operator import lstm_states, onnx_lstm_states
 from nlilayers.masking import zero_padding
 
 
@@ -52,12 +53,22 @@ class SentenceLSTM(nn.Module):
         for depth, rightward in enumerate(self.rightward):
             if depth:
                 x = self.dropout(torch.cat(states, dim=-1))
-            states = [zero_padding(rightward(x)[0], mask)]
+            states = [zero_padding(_read(rightward, x), mask)]
             if self.leftward:
-                turned = self.leftward[depth](_take(x, places))[0]
+                turned = _read(self.leftward[depth], _take(x, places))
                 states.append(zero_padding(_take(turned, places), mask))
         last = _take(states[0], places[:, :1])
         return torch.cat(states, dim=-1), torch.cat([last, *(left[:, :1] for left in states[1:])], dim=-1).squeeze(1)
+
+
+def _read(lstm: nn.Module, x: Tensor) -> Tensor:
+    """The states of an ``nn.LSTM``, which is a single operator in a graph: ``(b, n, d)`` → ``(b, n, hidden_size)``."""
+    if not torch.compiler.is_compiling():
+        states: Tensor = lstm(x)[0]
+        return states
+    read = onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states
+    weights = (lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0, lstm.bias_hh_l0)
+    return read(x.to(lstm.weight_ih_l0.dtype), *weights)
 
 
 def _places_turned_round(mask: Tensor) -> Tensor:
