@@ -79,5 +79,5 @@ def _places_turned_round(mask: Tensor) -> Tensor:
 
 def _take(x: Tensor, places: Tensor) -> Tensor:
     """``x[row, places[row, i]]`` in position ``i`` of each row (an index of one axis has the cheapest gradient)."""
-    rows = torch.arange(0, x.shape[0] * x.shape[1], x.shape[1], device=x.device)[:, None]
+    rows = x.shape[1] * torch.arange(x.shape[0], device=x.device)[:, None]
     return x.flatten(0, 1).index_select(0, (rows + places).flatten()).view(*places.shape, x.shape[2])
