@@ -1,8 +1,8 @@
 """An LSTM as a single operator, for graphs.
 
 torch traces an ``nn.LSTM`` step by step, and so fixes the length of the sentences that a compiled or exported program
-can read. :func:`lstm_states` stays whole in a graph: at run time it calls torch's own LSTM, with sentences as they come.
-A program that ``torch.export`` saved has it by its name: where it is loaded, this module has to be imported before.
+can read. :func:`lstm_states` stays whole in a graph: at run time it calls torch's own LSTM, whatever the length. A
+program that ``torch.export`` saved has it by its name: where it is loaded, this module has to be imported before.
 """
 
 from collections.abc import Sequence
@@ -46,16 +46,18 @@ def _(x: Tensor, w_input: Tensor, w_hidden: Tensor, b_input: Tensor, b_hidden: T
 torch.library.define(_BACKWARD, "(Tensor grad, Tensor[] given) -> Tensor[]")
 
 
-@torch.library.impl(_BACKWARD, "default")
-def _(grad: Tensor, given: Sequence[Tensor]) -> list[Tensor]:
+def _read_backward(grad: Tensor, given: Sequence[Tensor]) -> list[Tensor]:
     with torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in given]
         return [x.contiguous() for x in torch.autograd.grad(_read(*leaves), leaves, grad)]
 
 
-@torch.library.register_fake(_BACKWARD)
-def _(grad: Tensor, given: Sequence[Tensor]) -> list[Tensor]:
+def _empty_backward(grad: Tensor, given: Sequence[Tensor]) -> list[Tensor]:
     return [x.new_empty(x.shape) for x in given]
+
+
+torch.library.impl(_BACKWARD, "default", _read_backward)
+torch.library.register_fake(_BACKWARD, _empty_backward)
 
 
 def _remember(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:

@@ -67,8 +67,9 @@ def _read(lstm: nn.Module, x: Tensor) -> Tensor:
         states: Tensor = lstm(x)[0]
         return states
     read = onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states
-    weights = (lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0, lstm.bias_hh_l0)
-    return read(x.to(lstm.weight_ih_l0.dtype), *weights)
+    names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+    weights: list[Tensor] = [getattr(lstm, name) for name in names]
+    return read(x.to(weights[0].dtype), *weights)
 
 
 def _places_turned_round(mask: Tensor) -> Tensor:
