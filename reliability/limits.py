@@ -155,19 +155,19 @@ def said(found: dict[str, Any]) -> str:
         f"{_count(found['inference'], 'graph')} of it in float32 without gradients, "
         f"{_count(found['double'], 'graph')} in float64, and in"
         f' float32 with gradients an error ("{found["step"]}"). The models\' `SentenceLSTM` is a '
-        "single operator in a graph, `nli_common::lstm_states`: with that switch on, every model is one graph, "
+        "single operator in a graph, `nli_common::lstm_states`: with that switch on, a model is one graph, "
         "forwards and backwards. The way back runs the LSTM once more.",
         f'**An LSTM in an exported program.** `torch.export` fixes the length ("{found["export"]}"), and its own '
         f'`register_lstm_while_loop_decomposition` does as well ("{found["while loop"]}"). `SentenceLSTM` leaves it '
         "open: the program calls the operator, and an ONNX program has ONNX's own LSTM. "
-        f"In another process a saved program is {' and '.join(loads)} as it is and behind `import "
-        "nli_common.recurrent`, in this order. "
+        f"In another process a saved program is {loads[0]} as it is, and {loads[1]} behind `import "
+        "nli_common.recurrent`. "
         f'ONNX is made of the model, not of its exported program ("{found["onnx of a program"]}").',
         f"**Batches of one pair, sentences of one word.** `torch.compile` has graphs of their own for sizes of 1: "
         f"{_count(one, 'graph')} of an alignment after the first batch, {five} after the four with a 1 as well. "
         "Exported and ONNX programs read them like all others.",
-        "**Sentences of more than 64 words.** The gradient of a prior's scalars is a sum over all pairs of words, that "
-        "inductor compiles once for 4,096 of them at most and once for more: "
+        "**Sentences of more than 64 words.** The gradient of a prior's scalars is a sum over all pairs of words; "
+        "inductor compiles it once for 4,096 of them at most and once for more: "
         f"{_count(short, 'graph')} for 41 and 64 words, {long} for 41 and 65.",
         "**Few words.** `nn.Conv1d`, which CAFE reads characters with, is compiled once more for a batch of fewer than "
         f"16 words: {_count(many, 'graph')} for 16, 21 and 99 rows, {few} with 15.",

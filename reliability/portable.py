@@ -84,8 +84,8 @@ def page(held: dict[str, Any]) -> str:
         f"nine others and {ones}.",
         _table(rows),
         "## The meta device",
-        "There, outputs and gradients have the shapes and dtypes that they have on the CPU, and no operator of any "
-        "layer or model makes a tensor elsewhere."
+        "There, outputs and gradients have the shapes and dtypes that they have on the CPU, and no operator of the "
+        "layers and models above makes a tensor elsewhere."
         if not elsewhere
         else f"Operators that make a tensor elsewhere: {elsewhere}.",
         "## What torch cannot do, and the way round",
