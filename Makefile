@@ -11,7 +11,7 @@ DEMO := --hidden-size 64 --vector-size 64 --dropout 0 --no-glorot --optimizer ad
 DEMO_RUNS ?= runs/demo
 DATA ?= data
 BUDGET ?= cpu
-ATTACKS := precision spread faults hostile installing
+ATTACKS := precision spread portable faults hostile installing
 
 demo: $(READY)  ## Decomposable Attention, with and without word order, on the generated corpus
 	OMP_NUM_THREADS=1 $(BIN)/python examples/decomposable_attention.py train $(DEMO) --output $(DEMO_RUNS)/vanilla

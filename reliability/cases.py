@@ -1,4 +1,4 @@
-"""Every public layer and every reference model, in float64, with inputs that are plain tensors."""
+"""Every public layer and every reference model, tiny and in float64 or as wide as in the papers, and what they read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ from nli_common.lexicon import Lexicon
 TAGS = 3
 WORDS = 40
 Tensors = tuple[Tensor, ...]
+Draw = Callable[[int, int, int, torch.Generator], Tensors]
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,16 @@ class Case:
 
     Attributes:
         build: makes the module; its random weights depend on torch's seed.
-        draw: inputs for so many sentences of so many words, from a generator.
+        draw: inputs for so many sentences of so many words, and so many in the other sentence, from a generator.
         shortest: words of a sentence that it is for, at least.
+        paired: whether it is a reference model, and its inputs two sentences.
         recurrent: whether an LSTM is in it.
     """
 
     build: Callable[[], nn.Module]
-    draw: Callable[[int, int, torch.Generator], Tensors]
+    draw: Draw
     shortest: int = 1
+    paired: bool = False
     recurrent: bool = False
 
     def module(self, seed: int = 0) -> nn.Module:
@@ -56,9 +59,10 @@ class Case:
                 parameter.normal_(std=0.5)
         return module
 
-    def inputs(self, batch: int, length: int, seed: int = 0) -> Tensors:
-        """A batch that the seed alone decides."""
-        return self.draw(batch, max(length, self.shortest), torch.Generator().manual_seed(seed))
+    def inputs(self, batch: int, length: int, seed: int = 0, other: int | None = None) -> Tensors:
+        """A batch that the seed alone decides; the other sentence has two words more if nothing else is said."""
+        other = length + 2 if other is None else other
+        return self.draw(batch, max(length, self.shortest), other, torch.Generator().manual_seed(seed))
 
 
 class Pairs(nn.Module):
@@ -70,8 +74,13 @@ class Pairs(nn.Module):
 
     def forward(self, *tensors: Tensor) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
-        logits: Tensor = self.model(Sentence(*tensors[:3]), Sentence(*tensors[3:]))
+        logits: Tensor = self.model(*as_sentences(tensors))
         return logits
+
+
+def as_sentences(tensors: Tensors) -> tuple[Sentence, Sentence]:
+    """The premise and the hypothesis from tokens, mask and tags of each."""
+    return Sentence(*tensors[:3]), Sentence(*tensors[3:])
 
 
 class Distances(nn.Module):
@@ -82,8 +91,8 @@ class Distances(nn.Module):
         self.prior = prior
 
     def forward(self, x: Tensor) -> Tensor:
-        """``(b, n, n)`` → the same."""
-        y: Tensor = x + self.prior(x.shape[1])
+        """``(b, n, m)`` → the same."""
+        y: Tensor = x + self.prior(x.shape[1], x.shape[2])
         return y
 
 
@@ -103,82 +112,96 @@ def _mask(batch: int, length: int, generator: torch.Generator) -> Tensor:
     return torch.arange(length) < real
 
 
-def _words(features: int, masked: bool) -> Callable[[int, int, torch.Generator], Tensors]:
-    def draw(batch: int, length: int, generator: torch.Generator) -> Tensors:
-        x = _normal(generator, batch, length, features)
-        return (x, _mask(batch, length, generator)) if masked else (x,)
+def _words(*features: int, masked: bool = True) -> Draw:
+    """Sentences of one length, each of its own width, and their mask."""
+
+    def draw(batch: int, length: int, other: int, generator: torch.Generator) -> Tensors:
+        words = tuple(_normal(generator, batch, length, width) for width in features)
+        return (*words, _mask(batch, length, generator)) if masked else words
 
     return draw
 
 
-def _two_words(batch: int, length: int, generator: torch.Generator) -> Tensors:
-    return _normal(generator, batch, length, 5), _normal(generator, batch, length, 5)
+def _two_sentences(features: int) -> Draw:
+    def draw(batch: int, length: int, other: int, generator: torch.Generator) -> Tensors:
+        a, b = _normal(generator, batch, length, features), _normal(generator, batch, other, features)
+        return a, b, _mask(batch, length, generator), _mask(batch, other, generator)
+
+    return draw
 
 
-def _two_sentences(batch: int, length: int, generator: torch.Generator) -> Tensors:
-    a, b = _normal(generator, batch, length, 5), _normal(generator, batch, length + 2, 5)
-    return a, b, _mask(batch, length, generator), _mask(batch, length + 2, generator)
+def _ngrams(batch: int, length: int, other: int, generator: torch.Generator) -> Tensors:
+    return (torch.randint(0, 33, (batch, length, other), generator=generator),)
 
 
-def _hidden_and_cell(batch: int, length: int, generator: torch.Generator) -> Tensors:
-    hidden, cell = _normal(generator, batch, length, 5), _normal(generator, batch, length, 3)
-    return hidden, cell, _mask(batch, length, generator)
+def _rectangle(batch: int, length: int, other: int, generator: torch.Generator) -> Tensors:
+    return (_normal(generator, batch, length, other),)
 
 
-def _ngrams(batch: int, length: int, generator: torch.Generator) -> Tensors:
-    return (torch.randint(0, 33, (batch, length, 4), generator=generator),)
+def _pairs(words: int) -> Draw:
+    def draw(batch: int, length: int, other: int, generator: torch.Generator) -> Tensors:
+        tensors: list[Tensor] = []
+        for width in (length, other):
+            mask = _mask(batch, width, generator)
+            tokens = torch.randint(words, mask.shape, generator=generator)
+            tensors += [tokens, mask, torch.randint(1 + TAGS, mask.shape, generator=generator) * mask]
+        return tuple(tensors)
+
+    return draw
 
 
-def _square(batch: int, length: int, generator: torch.Generator) -> Tensors:
-    return (_normal(generator, batch, length, length),)
+def _feedforward(features: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(features, 11), nn.Tanh())
 
 
-def _pairs(batch: int, length: int, generator: torch.Generator) -> Tensors:
-    tensors: list[Tensor] = []
-    for words in (length, length + 2):
-        mask = _mask(batch, words, generator)
-        tokens = torch.randint(WORDS, mask.shape, generator=generator)
-        tensors += [tokens, mask, torch.randint(1 + TAGS, mask.shape, generator=generator) * mask]
-    return tuple(tensors)
+LONG = 200
+"""Words of a sentence that attention takes in blocks."""
 
 
-def _feedforward() -> nn.Module:
-    return nn.Sequential(nn.Linear(5, 11), nn.Tanh())
+def layers(d: int, even: int, heads: int, hidden: int, factors: int) -> dict[str, Case]:
+    """Every public layer.
+
+    Args:
+        d: features of a word.
+        even: the same where positions are encoded, or attention has heads.
+        heads: they divide it.
+        hidden: features of what a layer makes of a word.
+        factors: of factorization machines.
+    """
+    attention = nlilayers.GaussianSelfAttention
+    distances = nlilayers.DistancePrior
+    return {
+        "GaussianSelfAttention": Case(lambda: attention(even, heads, bias=True), _words(even)),
+        f"GaussianSelfAttention, window=3, {LONG} words": Case(
+            lambda: attention(even, heads, window=3), _words(even), LONG
+        ),
+        "GaussianSelfAttention, DistancePrior": Case(lambda: attention(even, heads, prior=distances(2)), _words(even)),
+        "DecomposableAlign": Case(lambda: nlilayers.DecomposableAlign(_feedforward(d)), _two_sentences(d)),
+        "IntraAlign": Case(lambda: nlilayers.IntraAlign(_feedforward(d), prior=distances(2)), _words(d)),
+        "FactorizationMachine": Case(lambda: nlilayers.FactorizationMachine(d, factors), _words(d, masked=False)),
+        "AlignmentFactorization": Case(
+            lambda: nlilayers.AlignmentFactorization(d, factors), _words(d, d, masked=False)
+        ),
+        "GatedConvBlock": Case(lambda: nlilayers.GatedConvBlock(d, hidden), _words(d, hidden)),
+        "GatedConvEncoder": Case(lambda: nlilayers.GatedConvEncoder(d, hidden, 2), _words(d)),
+        "CharNgramEmbedding": Case(lambda: nlilayers.CharNgramEmbedding(d, num_embeddings=32), _ngrams),
+        "SinusoidalPositionalEncoding": Case(
+            lambda: nlilayers.SinusoidalPositionalEncoding(even), _words(even, masked=False)
+        ),
+        "Highway": Case(lambda: nlilayers.Highway(d, hidden, 2), _words(d, masked=False)),
+        "GaussianPrior": Case(lambda: Distances(nlilayers.GaussianPrior()), _rectangle),
+        "ZipfPrior": Case(lambda: Distances(nlilayers.ZipfPrior()), _rectangle),
+        "LinearPrior": Case(lambda: Distances(nlilayers.LinearPrior()), _rectangle),
+        "DistancePrior": Case(lambda: Distances(distances(2)), _rectangle),
+    }
 
 
 @cache
-def lexicon() -> Lexicon:
-    """Forty words with tags: made once, on the CPU, whatever device a model is built on."""
-    return Lexicon.random([f"w{i}" for i in range(WORDS)], 7, tags=["DT", "NN", "VBZ"])
+def lexicon(words: int = WORDS, dim: int = 7) -> Lexicon:
+    """Words with tags: made once, on the CPU, whatever device a model is built on."""
+    return Lexicon.random([f"w{i}" for i in range(words)], dim, tags=["DT", "NN", "VBZ"])
 
 
-def _model(model: Callable[[Any, Lexicon], nn.Module], config: Any) -> Callable[[], nn.Module]:
-    return lambda: Pairs(model(config, lexicon()))
-
-
-_attention = nlilayers.GaussianSelfAttention
-LONG = 200
-"""Words of a sentence that attention takes in blocks."""
-LAYERS: Mapping[str, Case] = {
-    "GaussianSelfAttention": Case(lambda: _attention(6, 2, bias=True), _words(6, True)),
-    "GaussianSelfAttention, window=3, 200 words": Case(lambda: _attention(6, 2, window=3), _words(6, True), LONG),
-    "GaussianSelfAttention, DistancePrior": Case(
-        lambda: _attention(6, 2, prior=nlilayers.DistancePrior(2)), _words(6, True)
-    ),
-    "DecomposableAlign": Case(lambda: nlilayers.DecomposableAlign(_feedforward()), _two_sentences),
-    "IntraAlign": Case(lambda: nlilayers.IntraAlign(_feedforward(), prior=nlilayers.DistancePrior(2)), _words(5, True)),
-    "FactorizationMachine": Case(lambda: nlilayers.FactorizationMachine(5, 3), _words(5, False)),
-    "AlignmentFactorization": Case(lambda: nlilayers.AlignmentFactorization(5, 3), _two_words),
-    "GatedConvBlock": Case(lambda: nlilayers.GatedConvBlock(5, 3), _hidden_and_cell),
-    "GatedConvEncoder": Case(lambda: nlilayers.GatedConvEncoder(5, 3, 2), _words(5, True)),
-    "CharNgramEmbedding": Case(lambda: nlilayers.CharNgramEmbedding(5, num_embeddings=32), _ngrams),
-    "SinusoidalPositionalEncoding": Case(lambda: nlilayers.SinusoidalPositionalEncoding(6), _words(6, False)),
-    "Highway": Case(lambda: nlilayers.Highway(5, 3, 2), _words(5, False)),
-    "GaussianPrior": Case(lambda: Distances(nlilayers.GaussianPrior()), _square),
-    "ZipfPrior": Case(lambda: Distances(nlilayers.ZipfPrior()), _square),
-    "LinearPrior": Case(lambda: Distances(nlilayers.LinearPrior()), _square),
-    "DistancePrior": Case(lambda: Distances(nlilayers.DistancePrior(2)), _square),
-}
 CONFIGS: Mapping[str, tuple[Callable[[Any, Lexicon], nn.Module], Any]] = {
     "DecomposableAttention": (DecomposableAttention, DecomposableAttentionConfig(True, 6, dropout=0.0)),
     "GaussianTransformer": (
@@ -210,10 +233,28 @@ CONFIGS: Mapping[str, tuple[Callable[[Any, Lexicon], nn.Module], Any]] = {
     ),
     "ESIM": (ESIM, ESIMConfig(4, dropout=0.0)),
     "HybridModel": (HybridModel, HybridModelConfig(4, dropout=0.0)),
-    "LSTMBaseline": (LSTMBaseline, LSTMBaselineConfig(4, dropout=0.0)),
+    "LSTMBaseline": (LSTMBaseline, LSTMBaselineConfig(4, dropout=0.0, num_layers=1)),
 }
 RECURRENT = ("CAFE", "ESIM", "HybridModel", "LSTMBaseline")
-MODELS: Mapping[str, Case] = {
-    name: Case(_model(*parts), _pairs, recurrent=name in RECURRENT) for name, parts in CONFIGS.items()
-}
+
+
+def _models(full: bool) -> dict[str, Case]:
+    words, dim = (2000, 300) if full else (WORDS, 7)
+
+    def build(model: Callable[[Any, Lexicon], nn.Module], config: Any) -> Callable[[], nn.Module]:
+        return lambda: Pairs(model(type(config)() if full else config, lexicon(words, dim)))
+
+    return {
+        name: Case(build(*parts), _pairs(words), paired=True, recurrent=name in RECURRENT)
+        for name, parts in CONFIGS.items()
+    }
+
+
+LAYERS: Mapping[str, Case] = layers(d=5, even=6, heads=2, hidden=3, factors=3)
+MODELS: Mapping[str, Case] = _models(full=False)
 CASES: Mapping[str, Case] = {**LAYERS, **MODELS}
+
+
+def full_size() -> dict[str, Case]:
+    """Layers as wide as in the papers, and models with their papers' configurations."""
+    return layers(d=300, even=120, heads=4, hidden=300, factors=150) | _models(full=True)

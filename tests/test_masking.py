@@ -226,3 +226,16 @@ def test_the_maximum_of_negative_words_is_not_the_0_of_padding() -> None:
     x = torch.tensor([[[-3.0], [-2.0], [0.0]]])
     mask = torch.tensor([[True, True, False]])
     assert masking.masked_max(x, mask).item() == -2 and masking.masked_mean(x, mask).item() == -2.5
+
+
+def test_a_program_for_rectangles_of_scores_takes_squares_too() -> None:
+    """Two sentences of one length: no comparison of their lengths may stand in the graph."""
+
+    class Softmax(torch.nn.Module):
+        def forward(self, scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return masking.masked_softmax(scores, mask)
+
+    axes = dict(enumerate(torch.export.Dim(name, max=64) for name in ("batch", "premise", "hypothesis")))
+    seen, square = ((normal(0, 2, n, 5), normal(1, 2, n, 5) > 0) for n in (3, 5))
+    program = torch.export.export(Softmax(), seen, dynamic_shapes=(axes, axes)).module()
+    assert torch.equal(program(*square), masking.masked_softmax(*square))

@@ -1,21 +1,99 @@
-"""Layers and models away from the CPU's eager mode."""
+"""Models away from the CPU's eager mode: compiled, exported, in ONNX, on the meta device; and what torch cannot do.
+
+The layers' own laws are in ``test_sequence_layers``; ``python -m reliability.portable`` has all of both at full size.
+"""
 
 import pytest
 import torch
-from reliability import portable
-from reliability.portable import SMALL
-
-MODELS, LAYERS = portable.models(full=False), portable.layers(full=False)
-WITH_LSTM = ("CAFE", "HybridModel", "LSTMBaseline", "ESIM")
-ON_META = {name: case for name, case in {**LAYERS, **MODELS}.items() if name != "CharNgramEmbedding"}  # no gradient
+from reliability import compiled, exported, limits, meta
+from reliability.cases import CASES
+from reliability.portable import TOLERANCE
+from reliability.subjects import ONES, SMALL, Subject, deviation, subject
 
 
-@pytest.mark.parametrize("case", ON_META.values(), ids=ON_META.keys())
-def test_nothing_is_made_elsewhere_than_on_the_meta_device(case: portable.Case) -> None:
-    assert portable.elsewhere(case, SMALL[1]) == []
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_is_made_elsewhere_than_on_the_meta_device(name: str) -> None:
+    assert meta.elsewhere(subject(CASES[name]), SMALL[1]) == []
 
 
-@pytest.mark.parametrize("name", WITH_LSTM)
-def test_torch_compiles_no_lstm_into_one_graph(name: str) -> None:
+def test_a_model_is_one_graph_for_all_shapes() -> None:
+    """Lengths that coincide among them; nothing of the first batch's sizes stays in the graph."""
+    graphs, worst = compiled.inference(subject(CASES["CAFE"]), SMALL[:2] + SMALL[-4:], "eager")
+    assert graphs == 1 and worst <= TOLERANCE
+
+
+def test_a_training_step_is_one_graph_for_all_shapes() -> None:
+    graphs, worst = compiled.step(subject(CASES["HypothesisOnly"]), SMALL, "aot_eager")
+    assert graphs == 1 and worst <= TOLERANCE
+
+
+def test_a_saved_program_takes_every_shape() -> None:
+    assert exported.exported(subject(CASES["LSTMBaseline"]), SMALL[0], SMALL[1:] + ONES) <= TOLERANCE
+
+
+def test_an_onnx_program_takes_every_shape() -> None:
+    assert exported.onnx(subject(CASES["HypothesisOnly"]), SMALL[0], SMALL[1:] + ONES) <= TOLERANCE
+
+
+def test_another_number_is_seen() -> None:
+    ours = torch.tensor([3.0, -200.0])
+    assert deviation(ours, ours) == 0
+    assert deviation(ours, ours + 1) == pytest.approx(1 / 199)
+    for other in (ours[:1], ours / 0):
+        with pytest.raises(AssertionError):
+            deviation(ours, other)
+
+
+def test_a_graph_that_is_compiled_again_is_counted() -> None:
+    class Fixed(torch.nn.Module):
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return x * 2 if x.shape[1] == SMALL[0].premise else x * 2.0
+
+    fixed = Subject(Fixed(), CASES["IntraAlign"])
+    assert compiled.inference(fixed, SMALL, "eager").graphs == 2
+    with pytest.raises(torch._dynamo.exc.UserError, match=r"specialized it to be a constant \(11\)"):
+        exported.exported(fixed, SMALL[0], SMALL[1:])
+
+
+# What torch 2.13 cannot do; where it can, one of these fails, and the way round may go.
+
+
+def test_torch_compiles_no_lstm_into_one_graph_unless_it_is_allowed() -> None:
+    model = subject(CASES["ESIM"])
     with pytest.raises(torch._dynamo.exc.Unsupported, match="Dynamo does not support RNN, GRU, or LSTM"):
-        portable.compiled(MODELS[name], SMALL[:1], "eager")
+        torch.compile(model.module, fullgraph=True, backend="eager")(*model.inputs(SMALL[0]))
+
+
+def test_an_lstm_that_is_allowed_is_compiled_for_each_length_in_float64_alone() -> None:
+    single, double = (limits.plain_lstm(dtype) for dtype in (torch.float32, torch.float64))
+    assert limits.graphs(single, (2, 3), backend="aot_eager") == 1
+    assert limits.graphs(double, (2, 3), backend="aot_eager") == 2
+
+
+def test_an_lstm_that_is_allowed_has_no_gradient_in_float32() -> None:
+    with pytest.raises(AssertionError, match="expected all tensors_saved_with_vc_check to be Tensors"):
+        limits.graphs(limits.plain_lstm(torch.float32), (3, 4), gradient=True, backend="aot_eager")
+
+
+@pytest.mark.parametrize("while_loop", [False, True])
+def test_torch_exports_an_lstm_for_one_length(while_loop: bool) -> None:
+    said = limits.said_by(lambda: limits.export_any_length(limits.plain_lstm(torch.float32), while_loop=while_loop))
+    assert said == "You marked length as dynamic but your code specialized it to be a constant (7)"
+
+
+def test_a_saved_lstm_is_loaded_behind_its_import() -> None:
+    assert limits.loads_elsewhere() == [False, True]
+
+
+def test_onnx_is_made_of_a_model_and_not_of_its_program() -> None:
+    said = limits.said_by(limits.onnx_of_a_program)
+    assert said == "No ONNX function found for <OpOverload(op='nli_common.lstm_states', overload='default')>"
+
+
+def test_one_pair_and_one_word_are_compiled_by_themselves() -> None:
+    assert limits.graphs_of_ones() == [1, 1 + len(ONES)]
+
+
+def test_a_convolution_is_compiled_again_for_fewer_than_sixteen_rows() -> None:
+    assert limits.graphs_of_a_convolution((16, 21, 99)) == 1
+    assert limits.graphs_of_a_convolution((16, 21, 99, 15)) == 2

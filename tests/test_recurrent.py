@@ -12,6 +12,7 @@ import laws
 import models
 import oracles_lstm_attention as oracles
 import strategies
+from nli_common.lstm_operator import lstm_states
 from nli_common.recurrent import SentenceLSTM
 from nlilayers.masking import lengths_to_mask
 from strategies import FEATURES, Sentences, normal
@@ -168,3 +169,44 @@ def test_dropout_falls_between_layers_in_training_alone() -> None:
         dropped = two.train()(x, mask)[0]
         torch.manual_seed(1)
         assert_close(two(x, mask)[0], dropped)
+
+
+# In a graph
+
+
+def sizes(size: int) -> Sentences:
+    """More words than sentences, so many that none of them is a feature's width."""
+    x = normal(size, size, size + 9, FEATURES)
+    return Sentences((x,), (lengths_to_mask(1 + torch.arange(size) % (size + 9), size + 9),))
+
+
+def test_it_compiles_into_one_graph() -> None:
+    with torch._dynamo.config.patch(allow_rnn=True):
+        laws.compiles(States(lstm_of(1)), sizes, "aot_eager")
+
+
+def test_it_is_exported_for_every_length() -> None:
+    laws.exports(States(lstm_of(1)), sizes)
+    laws.onnx_agrees(States(lstm_of(1)), sizes)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_its_operator_is_an_lstm_of_torch(dtype: torch.dtype) -> None:
+    """Value, gradients, shapes and strides; ``opcheck`` compares what it does in a graph with what it does outside."""
+    lstm, x = nn.LSTM(FEATURES, 3, batch_first=True, dtype=dtype), normal(0, 2, 4, FEATURES).to(dtype)
+    given = tuple(v.detach().requires_grad_() for v in (x, *lstm.parameters()))
+    ours, theirs = lstm_states(*given), lstm(given[0])[0]
+    assert_close(ours, theirs, atol=0, rtol=0)
+    upstream = normal(1, *ours.shape).to(dtype)
+    expected = torch.autograd.grad(theirs, [given[0], *lstm.parameters()], upstream)
+    for a, b in zip(torch.autograd.grad(ours, given, upstream), expected, strict=True):
+        assert_close(a, b, atol=1e-6, rtol=1e-6)
+    torch.library.opcheck(lstm_states, given)
+
+
+def test_compiled_under_autocast_it_is_near_the_plain_one() -> None:
+    lstm, drawn = States(lstm_of(1).float()), sizes(3).to(torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch._dynamo.config.patch(allow_rnn=True):
+        halves = drawn.x.bfloat16()
+        compiled = torch.compile(lstm, fullgraph=True, backend="aot_eager")(halves, *drawn.masks)
+    assert_close(compiled.float(), lstm(halves.float(), *drawn.masks), atol=2e-2, rtol=2e-2)

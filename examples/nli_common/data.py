@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.serialization import add_safe_globals
+from torch.utils._pytree import _register_namedtuple
 
 from nli_common.corpora import NO_LABEL, Pair, read_pairs, scheme_of
 from nli_common.errors import InputError
@@ -31,6 +33,11 @@ class Sentence(NamedTuple):
     tokens: Tensor
     mask: Tensor
     pos: Tensor | None = None
+
+
+# By this name a program that torch.export saved knows what it is given; its example is loaded without pickle.
+_register_namedtuple(Sentence, serialized_type_name="nli_common.data.Sentence")
+add_safe_globals([Sentence])
 
 
 class Batch(NamedTuple):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from nli_common.lstm_operator import lstm_states, onnx_lstm_states
 from nlilayers.masking import zero_padding
 
 
@@ -57,12 +58,23 @@ class SentenceLSTM(nn.Module):
         for depth, rightward in enumerate(self.rightward):
             if depth:
                 x = self.dropout(torch.cat(states, dim=-1))
-            states = [zero_padding(rightward(x)[0], mask)]
+            states = [zero_padding(_read(rightward, x), mask)]
             if self.leftward:
-                turned = self.leftward[depth](_take(x, places))[0]
+                turned = _read(self.leftward[depth], _take(x, places))
                 states.append(zero_padding(_take(turned, places), mask))
         last = _take(states[0], places[:, :1])
         return torch.cat(states, dim=-1), torch.cat([last, *(left[:, :1] for left in states[1:])], dim=-1).squeeze(1)
+
+
+def _read(lstm: nn.Module, x: Tensor) -> Tensor:
+    """The states of an ``nn.LSTM``, which is a single operator in a graph: ``(b, n, d)`` → ``(b, n, hidden_size)``."""
+    if not torch.compiler.is_compiling():
+        states: Tensor = lstm(x)[0]
+        return states
+    read = onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states
+    names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+    weights: list[Tensor] = [getattr(lstm, name) for name in names]
+    return read(x.to(weights[0].dtype), *weights)
 
 
 def _places_turned_round(mask: Tensor) -> Tensor:
@@ -73,5 +85,5 @@ def _places_turned_round(mask: Tensor) -> Tensor:
 
 def _take(x: Tensor, places: Tensor) -> Tensor:
     """``x[row, places[row, i]]`` in position ``i`` of each row (an index of one axis has the cheapest gradient)."""
-    rows = torch.arange(0, x.shape[0] * x.shape[1], x.shape[1], device=x.device)[:, None]
+    rows = x.shape[1] * torch.arange(x.shape[0], device=x.device)[:, None]
     return x.flatten(0, 1).index_select(0, (rows + places).flatten()).view(*places.shape, x.shape[2])

@@ -232,7 +232,8 @@ def masked_max(x: Tensor, mask: Tensor | None) -> Tensor:
 def _over(dim: int, mask: Tensor, scores: Tensor) -> Tensor:
     """The mask with one dimension for each of the scores'."""
     fits = mask.ndim == scores.ndim and all(m in (1, s) for m, s in zip(mask.shape, scores.shape, strict=True))
-    over_tokens = scores.ndim > 2 and dim % scores.ndim > 0
+    # By ndim first: a comparison of lengths would stay in a graph, which could then take no squares of scores.
+    over_tokens = mask.ndim == 2 and scores.ndim > 2 and dim % scores.ndim > 0
     tokens = over_tokens and tuple(mask.shape) == (scores.shape[0], scores.shape[dim])
     if mask.dtype != torch.bool or not (fits or tokens):
         raise ValueError(
