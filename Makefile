@@ -18,8 +18,8 @@ demo: $(READY)  ## Decomposable Attention, with and without word order, on the g
 	OMP_NUM_THREADS=1 $(BIN)/python examples/decomposable_attention.py train $(DEMO) --output $(DEMO_RUNS)/intra --intra-attention
 	$(BIN)/python examples/compare.py $(DEMO_RUNS)/vanilla $(DEMO_RUNS)/intra
 
-test: $(READY)  ## tests, doctests and the README's code
-	HYPOTHESIS_PROFILE=$(if $(CI),ci,dev) $(BIN)/python -m pytest $(ARGS)
+test: $(READY)  ## tests, doctests and the code of README and pages; a process for each core, up to four
+	OMP_NUM_THREADS=1 HYPOTHESIS_PROFILE=$(if $(CI),ci,dev) $(BIN)/python -m pytest -n auto --maxprocesses 4 $(ARGS)
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .
