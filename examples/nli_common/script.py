@@ -25,8 +25,19 @@ class Aligns(Protocol):
     leading_tokens: tuple[str, ...]
     """What the model puts before the words of each sentence."""
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """Weights of the hypothesis words (columns) for each premise word (rows), the leading tokens included."""
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """Weights of the hypothesis words for each premise word, ``(b, n, m)``, and the reverse, ``(b, m, n)``.
+
+        The leading tokens are counted among the words; each row of a real word sums to 1.
+        """
+
+
+@runtime_checkable
+class AlignsByHead(Protocol):
+    """A model that aligns words more than once: in several blocks, and in several heads of each."""
+
+    def alignment_by_head(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """As ``alignment``, of each block and head: ``(b, blocks, heads, n, m)`` and ``(b, blocks, heads, m, n)``."""
 
 
 class WordFeatures(Protocol):
