@@ -64,6 +64,10 @@ class Propagates(Protocol):
         """The scalars of each word of both sentences."""
 
 
+EXPLAINING = ("alignment", "propagated_features")
+"""What a model that can be explained has one of."""
+
+
 @dataclass(frozen=True)
 class Script:
     """What the command line of a model's file is made from.
@@ -84,6 +88,11 @@ class Script:
     """The paper's tables of results under the names that ``table`` takes."""
     data: Data = field(default_factory=Data)
     """What the paper does to the word vectors."""
+
+    @property
+    def explains(self) -> bool:
+        """Whether one of the models can show what it makes of a pair's words."""
+        return any(hasattr(model, shown) for model in self.models.values() for shown in EXPLAINING)
 
     def config_named(self, name: str) -> type:
         """The configuration's class of this name; a ``KeyError`` if there is none."""
