@@ -151,10 +151,10 @@ class CAFE(nn.Module):
         p, h = (u[..., r : r + len(names)] for u in self.augment(premise, hypothesis))
         return PropagatedFeatures(names, zero_padding(p, premise.mask), zero_padding(h, hypothesis.mask))
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """How the hypothesis words are weighted for each premise word (Eq 4), ``(b, n, m)``."""
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """How each sentence's words are weighted for those of the other (Eqs 4, 3), ``(b, n, m)`` and ``(b, m, n)``."""
         p, h = self.encode(premise), self.encode(hypothesis)
-        return self.inter_align.alignment_weights(p, h, premise.mask, hypothesis.mask)[0]
+        return self.inter_align.alignment_weights(p, h, premise.mask, hypothesis.mask)
 
 
 class WordFeatures(nn.Module):

@@ -100,10 +100,10 @@ class DecomposableAttention(nn.Module):
             a = torch.cat([a, self.intra(a, mask)], dim=-1)  # Eqs 6, 7
         return a, mask
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """The weights of Eq 2 behind beta, ``(b, 1 + n, 1 + m)``: NULL comes first."""
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """The weights of Eq 2 behind beta, ``(b, 1 + n, 1 + m)``, and alpha, ``(b, 1 + m, 1 + n)``: NULL first."""
         (a, a_mask), (b, b_mask) = self.represent(premise), self.represent(hypothesis)
-        return self.attend.alignment_weights(a, b, a_mask, b_mask)[0]
+        return self.attend.alignment_weights(a, b, a_mask, b_mask)
 
 
 class WordsBehindNull(nn.Module):

@@ -89,10 +89,10 @@ class ESIM(nn.Module):
         composed, _ = self.compose(self.compare(m), mask)  # Eqs 16, 17
         return masked_mean(composed, mask), masked_max(composed, mask)  # Eqs 18, 19
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """The weights of Eq 12, ``(b, n, m)``."""
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """The weights of Eqs 12 and 13, ``(b, n, m)`` and ``(b, m, n)``."""
         a, b = self.represent(premise), self.represent(hypothesis)
-        return self.align.alignment_weights(a, b, premise.mask, hypothesis.mask)[0]
+        return self.align.alignment_weights(a, b, premise.mask, hypothesis.mask)
 
 
 SCRIPT = Script(

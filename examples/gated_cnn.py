@@ -117,10 +117,10 @@ class GatedCNN(nn.Module):
         v = self.aggregation(compared, mask)
         return torch.cat([masked_max(v, mask), masked_mean(v, mask)], dim=-1)
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """The weights of Eq 6 behind alpha, ``(b, n, m)``."""
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """The weights of Eq 6 behind alpha, ``(b, n, m)``, and behind beta, ``(b, m, n)``."""
         a, b = self.represent(premise), self.represent(hypothesis)
-        return self.align.alignment_weights(a, b, premise.mask, hypothesis.mask)[0]
+        return self.align.alignment_weights(a, b, premise.mask, hypothesis.mask)
 
 
 def compare(x: Tensor, aligned: Tensor) -> Tensor:

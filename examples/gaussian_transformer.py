@@ -6,7 +6,7 @@ Commands::
     python examples/gaussian_transformer.py train --encoder FOLDER     # contextual vectors, as the paper's ELMo
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -120,15 +120,21 @@ class GaussianTransformer(nn.Module):
             x = block(x, sentence.mask)
         return x if self.insertion is None else self.insertion(x, vectors)
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """The last block's weights of the hypothesis for each premise word, the mean of its heads: ``(b, n, m)``."""
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """The last block's weights, the mean of its heads: ``(b, n, m)`` and, of the premise's words, ``(b, m, n)``."""
+        beta, alpha = self.alignment_by_head(premise, hypothesis)
+        return beta[:, -1].mean(dim=1), alpha[:, -1].mean(dim=1)
+
+    def alignment_by_head(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """The weights of every interaction block and head: ``(b, blocks, h, n, m)`` and ``(b, blocks, h, m, n)``."""
         p, h = self.encode(premise), self.encode(hypothesis)
-        last: Any = self.interaction[-1]
-        for block in self.interaction[:-1]:
+        blocks: Any = self.interaction
+        weights = []
+        for block in blocks:
+            weights.append(block.weights(p, h, premise.mask, hypothesis.mask))
             p, h = block(p, h, premise.mask, hypothesis.mask)
-        p, h = last.self_attention(p, premise.mask), last.self_attention(h, hypothesis.mask)
-        weights = last.inter_attention.sublayer.weights(p, h, hypothesis.mask)
-        return zero_padding(weights.mean(dim=1), premise.mask)
+        beta, alpha = zip(*weights, strict=True)
+        return of_real_words(beta, premise.mask), of_real_words(alpha, hypothesis.mask)
 
 
 class WordsAndCharacters(nn.Module):
@@ -181,6 +187,12 @@ class InteractionBlock(nn.Module):
         p, h = self.self_attention(p, p_mask), self.self_attention(h, h_mask)
         p, h = self.inter_attention(p, h, h_mask), self.inter_attention(h, p, p_mask)
         return self.feedforward(p), self.feedforward(h)
+
+    def weights(self, p: Tensor, h: Tensor, p_mask: Tensor, h_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The weights of the hypothesis for each premise word, ``(b, h, n, m)``, and the reverse, ``(b, h, m, n)``."""
+        p, h = self.self_attention(p, p_mask), self.self_attention(h, h_mask)
+        attention: Any = self.inter_attention.sublayer
+        return attention.weights(p, h, h_mask), attention.weights(h, p, p_mask)
 
 
 class SelfAttention(nn.ModuleList):
@@ -235,6 +247,13 @@ class Aggregation(nn.Module):
         v = self.compare(torch.cat([x, aligned], dim=-1))  # Eqs 13, 14
         # The mean, and not the sum, which a half may not hold where the result fits.
         return masked_mean(v, mask) * mask.sum(dim=1, keepdim=True).to(v.dtype).sqrt()  # Eq 15
+
+
+def of_real_words(weights: Sequence[Tensor], mask: Tensor) -> Tensor:
+    """Each block's weights ``(b, h, n, m)`` side by side, ``(b, blocks, h, n, m)``, and 0 in the rows of padding."""
+    _, heads, _, m = weights[0].shape
+    rows = zero_padding(rearrange(list(weights), "k b h n m -> b n (k h m)"), mask)
+    return rearrange(rows, "b n (k h m) -> b k h n m", k=len(weights), h=heads, m=m)
 
 
 SCRIPT = Script(

@@ -108,10 +108,10 @@ class HybridModel(nn.Module):
         represented: Tensor = self.projection(states)
         return represented
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """The weights of Eq 3 behind beta, ``(b, n, m)``."""
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """The weights of Eq 3 behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``."""
         a, b = self.represent(premise), self.represent(hypothesis)
-        return self.attention.align.alignment_weights(a, b, premise.mask, hypothesis.mask)[0]
+        return self.attention.align.alignment_weights(a, b, premise.mask, hypothesis.mask)
 
 
 class AttentionModel(nn.Module):
@@ -142,10 +142,10 @@ class AttentionModel(nn.Module):
         projected: Tensor = self.projection(self.words(sentence))  # Eq 1
         return projected
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """The weights of Eq 3 behind beta, ``(b, n, m)``."""
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """The weights of Eq 3 behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``."""
         a, b = self.represent(premise), self.represent(hypothesis)
-        return self.attention.align.alignment_weights(a, b, premise.mask, hypothesis.mask)[0]
+        return self.attention.align.alignment_weights(a, b, premise.mask, hypothesis.mask)
 
 
 class LSTMBaseline(nn.Module):

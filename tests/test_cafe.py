@@ -312,12 +312,14 @@ def test_padding_and_batch_mates_change_nothing(
 @given(premise=sentence(), hypothesis=sentence())
 def test_what_is_shown_of_a_pair_does_not_depend_on_its_batch(premise: Sentence, hypothesis: Sentence) -> None:
     model = model_of()
-    weights, features = model.alignment(premise, hypothesis), model.propagated_features(premise, hypothesis)
-    assert_close(weights.sum(-1), premise.mask.double(), atol=1e-12, rtol=1e-12)
+    (beta, alpha), features = model.alignment(premise, hypothesis), model.propagated_features(premise, hypothesis)
+    assert_close(beta.sum(-1), premise.mask.double(), atol=1e-12, rtol=1e-12)
+    assert_close(alpha.sum(-1), hypothesis.mask.double(), atol=1e-12, rtol=1e-12)
     for row in range(3):
         pair = row_of(premise, row), row_of(hypothesis, row)
         n, m = pair[0].tokens.shape[1], pair[1].tokens.shape[1]
-        assert_close(model.alignment(*pair)[0], weights[row, :n, :m], atol=1e-12, rtol=1e-12)
+        for alone, together in zip(model.alignment(*pair), (beta[row, :n, :m], alpha[row, :m, :n]), strict=True):
+            assert_close(alone[0], together, atol=1e-12, rtol=1e-12)
         for alone, together in zip(model.propagated_features(*pair)[1:], features[1:], strict=True):
             assert_close(alone[0], together[row, : alone.shape[1]], atol=1e-12, rtol=1e-12)
 

@@ -136,8 +136,10 @@ def test_the_logits_are_not_symmetric(premise: Sentence, hypothesis: Sentence) -
 
 def test_null_is_a_real_token_that_training_leaves_alone() -> None:
     model, pair = model_of(), Sentence(torch.tensor([[1, 2]]), torch.tensor([[True, True]]))
-    weights = model.alignment(pair, pair)
-    assert weights.shape == (1, 3, 3) and torch.all(weights > 0)
+    beta, alpha = model.alignment(pair, pair._replace(tokens=torch.tensor([[1, 3]])))
+    assert beta.shape == alpha.shape == (1, 3, 3) and torch.all(beta > 0) and torch.all(alpha > 0)
+    for weights in (beta, alpha):
+        assert_close(weights.sum(-1), torch.ones(1, 3).double(), atol=1e-12, rtol=0)
     before = model(pair, pair)
     model.embedding.null.add_(1.0)
     assert (model(pair, pair) - before).abs().max() > 1e-4

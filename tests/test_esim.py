@@ -85,11 +85,13 @@ def test_a_sentence_beside_itself_gives_the_classifier_two_equal_halves() -> Non
 @given(premise=sentences(shortest=0), hypothesis=sentences(shortest=0))
 def test_the_alignment_is_of_real_words_alone(premise: Sentence, hypothesis: Sentence) -> None:
     model = model_of()
-    weights = model.alignment(premise, hypothesis)
-    assert model.leading_tokens == () and weights.shape == (3, premise.tokens.shape[1], hypothesis.tokens.shape[1])
+    beta, alpha = model.alignment(premise, hypothesis)
+    assert model.leading_tokens == ()
     real = premise.mask[:, :, None] & hypothesis.mask[:, None, :]
-    assert torch.all(weights[~real] == 0) and torch.all(weights[real] > 0)
-    assert_close(weights.sum(-1), real.any(-1).double(), atol=1e-12, rtol=0)
+    for weights, of_both in ((beta, real), (alpha, real.mT)):
+        assert weights.shape == of_both.shape
+        assert torch.all(weights[~of_both] == 0) and torch.all(weights[of_both] > 0)
+        assert_close(weights.sum(-1), of_both.any(-1).double(), atol=1e-12, rtol=0)
 
 
 def test_the_word_vectors_stay_fixed() -> None:

@@ -286,15 +286,16 @@ def test_a_words_context_is_as_wide_as_the_layers_make_it(convolution: str, laye
 @given(premise=sentence(), hypothesis=sentence())
 def test_alignment_is_a_distribution_over_the_other_sentence(premise: Sentence, hypothesis: Sentence) -> None:
     model = model_of()
-    weights = model.alignment(premise, hypothesis)
     assert isinstance(model, Aligns) and model.leading_tokens == ()
-    assert weights.shape == (*premise.tokens.shape, hypothesis.tokens.shape[1])
-    assert_close(weights.sum(-1), premise.mask.double(), atol=1e-12, rtol=0)
-    assert torch.all(weights.masked_fill(hypothesis.mask[:, None], 0) == 0)
-    a, b = model.represent(premise), model.represent(hypothesis)
-    for row, (length, others) in enumerate(zip(premise.mask.sum(1), hypothesis.mask.sum(1), strict=True)):
-        expected = (a[row, :length] @ b[row, :others].T).softmax(-1)
-        assert_close(weights[row, :length, :others], expected, atol=1e-12, rtol=1e-9)
+    sides = (premise, hypothesis)
+    for weights, (x, y) in zip(model.alignment(premise, hypothesis), (sides, sides[::-1]), strict=True):
+        assert weights.shape == (*x.tokens.shape, y.tokens.shape[1])
+        assert_close(weights.sum(-1), x.mask.double(), atol=1e-12, rtol=0)
+        assert torch.all(weights.masked_fill(y.mask[:, None], 0) == 0)
+        a, b = model.represent(x), model.represent(y)
+        for row, (length, others) in enumerate(zip(x.mask.sum(1), y.mask.sum(1), strict=True)):
+            expected = (a[row, :length] @ b[row, :others].T).softmax(-1)
+            assert_close(weights[row, :length, :others], expected, atol=1e-12, rtol=1e-9)
 
 
 @every_convolution

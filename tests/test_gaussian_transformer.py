@@ -32,6 +32,7 @@ from gaussian_transformer import (
 )
 from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
+from nli_common.script import AlignsByHead
 from nli_common.transformer import FlatPrior, Residual, SeparableConvolution
 from nlilayers import DistancePrior, GaussianPrior, LinearPrior
 from nlilayers.masking import lengths_to_mask
@@ -555,20 +556,29 @@ def test_each_self_attention_has_a_prior_of_its_own(locality: Locality) -> None:
 # Alignment
 
 
-def test_the_alignment_is_the_last_blocks_mean_over_heads() -> None:
+def test_the_alignment_is_shown_by_block_and_head() -> None:
     model = model_of(num_interaction_blocks=2)
     premise, hypothesis = sentence([1, 2, 3, 4, 5], [6]), sentence([7, 8], [9, 10, 11])
-    weights, ours = weights_of(model), model.alignment(premise, hypothesis)
-    assert ours.shape == (2, 5, 3) and model.leading_tokens == ()
+    weights, shown = weights_of(model), model.alignment_by_head(premise, hypothesis)
+    assert isinstance(model, AlignsByHead) and model.leading_tokens == ()
     for row in range(2):
         p, h = (real(model.encode(s), s.mask, row) for s in (premise, hypothesis))
-        p, h = loops.interaction_block(p, h, loops.under(weights, "interaction.0"), HEADS)
-        last = loops.under(weights, "interaction.1")
-        p, h = (loops.local(x, loops.under(last, "self_attention"), HEADS) for x in (p, h))
-        tables = loops.inter_attention_weights(p, h, loops.under(last, "inter_attention.sublayer"), HEADS)
-        expected = torch.zeros(5, 3, dtype=torch.float64)
-        expected[: len(p), : len(h)] = torch.tensor(tables, dtype=torch.float64).mean(0)
-        assert_close(ours[row], expected, atol=1e-10, rtol=1e-9)
+        for k in range(2):
+            block = loops.under(weights, f"interaction.{k}")
+            u, v = (loops.local(x, loops.under(block, "self_attention"), HEADS) for x in (p, h))
+            for ours, x, y, shape in ((shown[0], u, v, (5, 3)), (shown[1], v, u, (3, 5))):
+                tables = loops.inter_attention_weights(x, y, loops.under(block, "inter_attention.sublayer"), HEADS)
+                expected = torch.zeros(HEADS, *shape, dtype=torch.float64)
+                expected[:, : len(x), : len(y)] = torch.tensor(tables, dtype=torch.float64)
+                assert_close(ours[row, k], expected, atol=1e-10, rtol=1e-9)
+            p, h = loops.interaction_block(p, h, block, HEADS)
+
+
+def test_the_alignment_is_the_last_blocks_mean_over_heads() -> None:
+    model = model_of(num_interaction_blocks=2)
+    pair = sentence([1, 2, 3, 4, 5], [6]), sentence([7, 8], [9, 10, 11])
+    for ours, by_head in zip(model.alignment(*pair), model.alignment_by_head(*pair), strict=True):
+        assert_close(ours, sum(by_head[:, 1, k] for k in range(HEADS)) / HEADS, atol=1e-12, rtol=0)
 
 
 # Training

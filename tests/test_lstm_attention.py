@@ -175,11 +175,13 @@ def test_the_logits_are_not_symmetric(name: str) -> None:
 def test_the_alignment_is_of_real_words_alone(name: str, premise: Sentence, hypothesis: Sentence) -> None:
     """No NULL and no other leading token; each real row sums to 1, where there is a word to align with."""
     model = model_of(name)
-    weights = model.alignment(premise, hypothesis)
-    assert model.leading_tokens == () and weights.shape == (3, premise.tokens.shape[1], hypothesis.tokens.shape[1])
+    beta, alpha = model.alignment(premise, hypothesis)
+    assert model.leading_tokens == ()
     real = premise.mask[:, :, None] & hypothesis.mask[:, None, :]
-    assert torch.all(weights[~real] == 0) and torch.all(weights[real] > 0)
-    assert_close(weights.sum(-1), real.any(-1).double(), atol=1e-12, rtol=0)
+    for weights, of_both in ((beta, real), (alpha, real.mT)):
+        assert weights.shape == of_both.shape
+        assert torch.all(weights[~of_both] == 0) and torch.all(weights[of_both] > 0)
+        assert_close(weights.sum(-1), of_both.any(-1).double(), atol=1e-12, rtol=0)
 
 
 @aligning

@@ -31,8 +31,9 @@ class Silent(nn.Linear):
 class Aligning(Silent):
     leading_tokens = ("NULL",)
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        return torch.rand(1, 1 + premise.tokens.shape[1], 1 + hypothesis.tokens.shape[1])
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        n, m = 1 + premise.tokens.shape[1], 1 + hypothesis.tokens.shape[1]
+        return torch.rand(1, n, m), torch.rand(1, m, n)
 
 
 class Propagating(Silent):

@@ -1,4 +1,4 @@
-"""The command line of a script: train, evaluate, predict, table."""
+"""The command line of a script: train, evaluate, predict, explain, table."""
 
 import signal
 import sys
@@ -9,6 +9,7 @@ import tyro
 
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_runs, predict_pair
+from nli_common.explaining import explain_pair
 from nli_common.inputs import CACHE, Data
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
@@ -75,6 +76,8 @@ def main(script: Script) -> None:
         predict_pair(script, Run(run), premise, hypothesis, figure)
 
     commands: dict[str, Any] = {"train": train, "evaluate": evaluate, "predict": predict}
+    if script.explains:
+        commands["explain"] = _explain_command(script)
     if script.tables:
         commands["table"] = _table_command(script)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -95,6 +98,21 @@ def main(script: Script) -> None:
 
 def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt(number)
+
+
+def _explain_command(script: Script) -> Any:
+    def explain(run: Path, premise: str, hypothesis: str, output: Path | None = None) -> None:
+        """Show in one HTML page which words the model aligned, and what it predicts of them.
+
+        Args:
+            run: Folder that train wrote.
+            premise: What is given, as text.
+            hypothesis: What may follow from it, as text.
+            output: The page; without it, explanation.html in the run's folder.
+        """
+        explain_pair(script, Run(run), premise, hypothesis, output)
+
+    return explain
 
 
 def _table_command(script: Script) -> Any:

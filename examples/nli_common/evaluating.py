@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from accelerate import Accelerator
@@ -102,8 +103,19 @@ def evaluate_on(
     return right, metrics_of(*rows, labels, corpus.phenomena)
 
 
-def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure: Path | None) -> None:
-    """Print the probability of each class, and draw the word alignment if asked.
+class ReadPair(NamedTuple):
+    """One pair from the command line as a finished run's model reads it."""
+
+    model: nn.Module
+    labels: Sequence[str]
+    corpus: Corpus
+    lexicon: Lexicon
+    premise: Sentence
+    hypothesis: Sentence
+
+
+def read_pair(script: Script, run: Run, premise: str, hypothesis: str) -> ReadPair:
+    """Split two texts into words, and restore the run's model for these words.
 
     Raises:
         InputError: if a sentence is empty, or the folder is bad.
@@ -118,14 +130,24 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
     lexicon = Lexicon.load(run.lexicon).extended(corpus.words)
     model = restore(script, run, lexicon)
     batch = PairDataset(corpus, lexicon, labels, corpus.phenomena)[0]
+    return ReadPair(model, labels, corpus, lexicon, batch.premise, batch.hypothesis)
+
+
+def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure: Path | None) -> None:
+    """Print the probability of each class, and draw the word alignment if asked.
+
+    Raises:
+        InputError: if a sentence is empty, or the folder is bad.
+    """
+    pair = read_pair(script, run, premise, hypothesis)
     with torch.inference_mode():
-        shares = model(batch.premise, batch.hypothesis).softmax(-1)[0].tolist()
-    for share, label in sorted(zip(shares, labels, strict=True), reverse=True):
+        shares = pair.model(pair.premise, pair.hypothesis).softmax(-1)[0].tolist()
+    for share, label in sorted(zip(shares, pair.labels, strict=True), reverse=True):
         print(f"{label:14} {share:.4f}")
     if figure is not None:
-        if not isinstance(model, Aligns):
-            raise InputError(f"--figure: {type(model).__name__} aligns no words")
-        plot_pair(model, corpus, lexicon, figure)
+        if not isinstance(pair.model, Aligns):
+            raise InputError(f"--figure: {type(pair.model).__name__} aligns no words")
+        plot_pair(pair.model, pair.corpus, pair.lexicon, figure)
 
 
 def _lexicon(runs: Sequence[Run], corpus: Corpus, vectors: Path | None, *, extended: bool = True) -> Lexicon:

@@ -45,9 +45,9 @@ def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str],
     axes = figure.subplots()
     image = axes.imshow(weights.detach().float().cpu().numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto")
     axes.set_xticks(
-        range(len(columns)), _shown(columns), rotation=45, ha="right", rotation_mode="anchor", parse_math=False
+        range(len(columns)), shown(columns), rotation=45, ha="right", rotation_mode="anchor", parse_math=False
     )
-    axes.set_yticks(range(len(rows)), _shown(rows), parse_math=False)
+    axes.set_yticks(range(len(rows)), shown(rows), parse_math=False)
     axes.set_title(title, fontsize="medium")
     figure.colorbar(image, ax=axes, label="weight", shrink=0.9)
     save_figure(figure, path)
@@ -74,7 +74,7 @@ def plot_lines(series: Mapping[str, Sequence[float]], words: Sequence[str], titl
         group, _, kind = name.rpartition("_")
         stroke, colour = STROKES[groups.index(group) % len(STROKES)], COLOURS[kinds.index(kind) % len(COLOURS)]
         axes.plot(values, stroke, label=name, color=colour, markersize=5, markerfacecolor="white", clip_on=False)
-    axes.set_xticks(range(len(words)), _shown(words), rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
+    axes.set_xticks(range(len(words)), shown(words), rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
     axes.set_xlim(-0.4, len(words) - 0.6)
     axes.grid(axis="x", color="0.93")
     axes.spines[["top", "right"]].set_visible(False)
@@ -83,7 +83,7 @@ def plot_lines(series: Mapping[str, Sequence[float]], words: Sequence[str], titl
     save_figure(figure, path)
 
 
-def _shown(words: Sequence[str]) -> list[str]:
+def shown(words: Sequence[str]) -> list[str]:
     """What a font can be asked to draw: half a surrogate pair is no character."""
     short = (word if len(word) <= LONGEST_SHOWN else word[: LONGEST_SHOWN - 1] + "…" for word in words)
     return [word.encode("utf-8", "replace").decode() for word in short]

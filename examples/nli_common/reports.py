@@ -44,9 +44,9 @@ def plot_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon, path: Path) ->
     if not isinstance(model, Aligns):
         return
     with torch.inference_mode():
-        weights = model.alignment(*_first_pair(model, corpus, lexicon))[0]
+        weights, _ = model.alignment(*_first_pair(model, corpus, lexicon))
     rows, columns = ([*model.leading_tokens, *corpus.tokens(side, 0)] for side in (corpus.premise, corpus.hypothesis))
-    plot_alignment(weights, rows, columns, "hypothesis words (columns) for each premise word", path)
+    plot_alignment(weights[0], rows, columns, "hypothesis words (columns) for each premise word", path)
 
 
 def _first_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon) -> tuple[Sentence, Sentence]:

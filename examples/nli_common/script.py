@@ -25,8 +25,19 @@ class Aligns(Protocol):
     leading_tokens: tuple[str, ...]
     """What the model puts before the words of each sentence."""
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """Weights of the hypothesis words (columns) for each premise word (rows), the leading tokens included."""
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """Weights of the hypothesis words for each premise word, ``(b, n, m)``, and the reverse, ``(b, m, n)``.
+
+        The leading tokens are counted among the words; each row of a real word sums to 1.
+        """
+
+
+@runtime_checkable
+class AlignsByHead(Protocol):
+    """A model that aligns words more than once: in several blocks, and in several heads of each."""
+
+    def alignment_by_head(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """As ``alignment``, of each block and head: ``(b, blocks, heads, n, m)`` and ``(b, blocks, heads, m, n)``."""
 
 
 class WordFeatures(Protocol):
@@ -53,6 +64,10 @@ class Propagates(Protocol):
         """The scalars of each word of both sentences."""
 
 
+EXPLAINING = ("alignment", "propagated_features")
+"""What a model that can be explained has one of."""
+
+
 @dataclass(frozen=True)
 class Script:
     """What the command line of a model's file is made from.
@@ -73,6 +88,11 @@ class Script:
     """The paper's tables of results under the names that ``table`` takes."""
     data: Data = field(default_factory=Data)
     """What the paper does to the word vectors."""
+
+    @property
+    def explains(self) -> bool:
+        """Whether one of the models can show what it makes of a pair's words."""
+        return any(hasattr(model, shown) for model in self.models.values() for shown in EXPLAINING)
 
     def config_named(self, name: str) -> type:
         """The configuration's class of this name; a ``KeyError`` if there is none."""

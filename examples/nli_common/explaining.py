@@ -1,0 +1,174 @@
+"""What a model makes of one pair, as one HTML page that needs no network: prediction, alignment, scalars of words."""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+
+import torch
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from torch import Tensor
+
+from nli_common.data import Sentence
+from nli_common.errors import InputError
+from nli_common.evaluating import ReadPair, read_pair
+from nli_common.figures import shown
+from nli_common.files import write_atomically
+from nli_common.runs import Run
+from nli_common.script import Aligns, AlignsByHead, Propagates, Script
+
+Rows = list[list[float]]
+DARK = 0.645
+"""Cells whose colour is at least this strong have the other colour of text: there both have a contrast of 4.5."""
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Weights of the hypothesis for each premise word, ``(n, m)``, and of the premise for each hypothesis word."""
+
+    beta: Rows
+    alpha: Rows
+    block: str = ""
+    head: str = ""
+
+
+@dataclass(frozen=True)
+class Features:
+    """The scalars of each word of both sentences, ``(words, names)``."""
+
+    names: Sequence[str]
+    premise: Rows
+    hypothesis: Rows
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Everything that the page shows."""
+
+    model: str
+    premise: Sequence[str]
+    hypothesis: Sequence[str]
+    classes: Sequence[tuple[str, float]]
+    """Each label with its probability, the most probable first."""
+    leading_tokens: Sequence[str] = ()
+    """What the model put before the words of each sentence: the first rows and columns of the alignments."""
+    alignments: Sequence[Alignment] = ()
+    """The last is shown first."""
+    features: Features | None = None
+
+
+def explain_pair(script: Script, run: Run, premise: str, hypothesis: str, output: Path | None) -> None:
+    """Write the page of one pair, and print where it lies.
+
+    Raises:
+        InputError: if a sentence is empty, the folder is bad, the model has nothing to show, or the page cannot be
+            written.
+    """
+    pair = read_pair(script, run, premise, hypothesis)
+    if not isinstance(pair.model, Aligns | Propagates):
+        raise InputError(f"--run {run.folder}: {type(pair.model).__name__} aligns no words")
+    path = run.folder / "explanation.html" if output is None else output
+    text = page(explanation_of(pair))
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    print(path)
+
+
+def explanation_of(pair: ReadPair) -> Explanation:
+    """What the model can show of the pair.
+
+    Raises:
+        InputError: if what it computes are no numbers.
+    """
+    model, premise, hypothesis = pair.model, pair.premise, pair.hypothesis
+    with torch.inference_mode():
+        [shares] = _numbers(model(premise, hypothesis).softmax(-1))
+        alignments = list(_alignments(model, premise, hypothesis)) if isinstance(model, Aligns) else []
+        features = None
+        if isinstance(model, Propagates):
+            scalars = model.propagated_features(premise, hypothesis)
+            features = Features(scalars.names, _numbers(scalars.premise[0]), _numbers(scalars.hypothesis[0]))
+    return Explanation(
+        model=type(model).__name__,
+        premise=pair.corpus.tokens(pair.corpus.premise, 0),
+        hypothesis=pair.corpus.tokens(pair.corpus.hypothesis, 0),
+        classes=sorted(zip(pair.labels, shares, strict=True), key=lambda item: -item[1]),
+        leading_tokens=model.leading_tokens if isinstance(model, Aligns) else (),
+        alignments=alignments,
+        features=features,
+    )
+
+
+def page(explanation: Explanation) -> str:
+    """The explanation as HTML; script, style and numbers are within it."""
+    folder = Path(__file__).parent
+    environment = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["signed"] = signed
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    script, style = ((folder / f"explanation.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
+    sides = [shown([*explanation.leading_tokens, *words]) for words in (explanation.premise, explanation.hypothesis)]
+    features = explanation.features
+    columns = [] if features is None else list(zip(*features.premise, *features.hypothesis, strict=True))
+    return environment.get_template("explanation.html").render(
+        it=explanation,
+        premise=sides[0],
+        hypothesis=sides[1],
+        leading=len(explanation.leading_tokens),
+        groups=[] if features is None else list(_groups(features.names)),
+        largest=[max(map(abs, column)) or 1.0 for column in columns],
+        dark=DARK,
+        data={
+            "premise": sides[0],
+            "hypothesis": sides[1],
+            "leading": len(explanation.leading_tokens),
+            "classes": dict(explanation.classes),
+            "alignments": [asdict(alignment) for alignment in explanation.alignments],
+            "features": None if features is None else asdict(features),
+        },
+        script=Markup(script),
+        style=Markup(style),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def signed(value: float) -> str:
+    """Two places behind a real minus sign, and no minus before 0.
+
+    >>> signed(-1.5), signed(-0.001)
+    ('−1.50', '0.00')
+    """
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def _alignments(model: Aligns, premise: Sentence, hypothesis: Sentence) -> Iterator[Alignment]:
+    if not isinstance(model, AlignsByHead):
+        beta, alpha = model.alignment(premise, hypothesis)
+        yield Alignment(_numbers(beta[0]), _numbers(alpha[0]))
+        return
+    beta, alpha = (weights[0] for weights in model.alignment_by_head(premise, hypothesis))  # (blocks, heads, n, m)
+    for block, heads in enumerate(zip(beta, alpha, strict=True), start=1):
+        for head, (b, a) in enumerate(zip(*heads, strict=True), start=1):
+            yield Alignment(_numbers(b), _numbers(a), str(block), str(head))
+        b, a = (weights.mean(dim=0) for weights in heads)
+        yield Alignment(_numbers(b), _numbers(a), str(block), "mean")
+
+
+def _numbers(values: Tensor) -> Rows:
+    """A matrix as rows of numbers with six places, which is what the page holds of them."""
+    if not values.isfinite().all():
+        raise InputError("explain: what the model computes of this pair is not finite")
+    return [[round(value, 6) for value in row] for row in values.tolist()]
+
+
+def _groups(names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """What stands before the last underscore of neighbouring names, and what stands behind it in each of them."""
+    for group, members in groupby((name.rpartition("_") for name in names), key=lambda parts: parts[0]):
+        yield group, [kind for _, _, kind in members]
