@@ -1,6 +1,7 @@
 """A browser, and the built site behind a local server. Needs Chromium and ``pip install '.[browser]'``."""
 
 import functools
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -22,9 +23,9 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium where there is one, otherwise Playwright's own."""
+    """The Chromium that CHROMIUM names or that is installed; otherwise Playwright's own."""
     with sync_playwright() as playwright:
-        path = shutil.which("chromium") or shutil.which("chromium-browser")
+        path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         launched = playwright.chromium.launch(
             executable_path=path, args=["--no-sandbox"]
         )

@@ -1,23 +1,12 @@
-"""The page of `explain` in a browser: python -m pytest docs/browser, with playwright and a Chromium.
+"""The page of `explain` in a browser: pointer, keys, roles, contrast, phones; and nothing is fetched."""
 
-CHROMIUM names the browser's file where it is not Playwright's own.
-"""
-
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import (
-    Browser,
-    Locator,
-    Page,
-    Playwright,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from nli_common.explaining import Alignment, Explanation, Features, page
 
@@ -50,23 +39,6 @@ def explanation(n: int, m: int, *, heads: int = 2) -> Explanation:
     return Explanation(
         "Model", premise, hypothesis, classes, ("NULL",), alignments, features
     )
-
-
-@pytest.fixture(scope="module")
-def playwright() -> Iterator[Playwright]:
-    with sync_playwright() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser(playwright: Playwright) -> Iterator[Browser]:
-    place = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    found = place if Path(place).exists() else None
-    running = playwright.chromium.launch(
-        executable_path=found, args=["--no-sandbox"]
-    )
-    yield running
-    running.close()
 
 
 class Opened:
