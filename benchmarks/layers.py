@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.measure import Comparison, Timing, compare, training_step
+from benchmarks.spent import shares
 from nlilayers import (
     AlignmentFactorization,
     CharNgramEmbedding,
@@ -194,6 +195,15 @@ def run(device: str, dtype: torch.dtype) -> Iterator[tuple[Case, Comparison]]:
         inputs = [torch.randn(*shape, device=device, dtype=dtype) for shape in shapes]
         steps = [training_step(module.to(device, dtype), *inputs) for module in (ours, rival)]
         yield case, compare(steps[0], {case.rival: steps[1]})
+
+
+def spent(device: str, dtype: torch.dtype) -> Iterator[tuple[str, dict[str, float]]]:
+    """What each layer's time goes to, by name."""
+    for case in {case.name: case for case in CASES}.values():
+        torch.manual_seed(0)
+        ours, _, shapes = case.build()
+        inputs = [torch.randn(*shape, device=device, dtype=dtype) for shape in shapes]
+        yield case.name, shares(training_step(ours.to(device, dtype), *inputs), device)
 
 
 def vocabulary_table(device: str) -> Timing:

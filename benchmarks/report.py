@@ -34,6 +34,8 @@ def page(held: dict[str, Any], plot: str) -> str:
         "## Other layers",
         "Forward and backward pass on 64 sentences of 14 words.",
         layer_table(held["layers"]),
+        "What their operators are spent on:",
+        spent_table("layer", held["layers_spent"]),
         "`CharNgramEmbedding(30).table` takes "
         f"{held['vocabulary_table']['median']:.2f} s for 40,000 words; the goal is at most 0.5 s.",
     ]
@@ -46,7 +48,7 @@ def page(held: dict[str, Any], plot: str) -> str:
             model_table(held["models"]),
             paper_ratios(held),
             "What the operators of a training step are spent on, batches of 64 pairs of 14 and 8 words:",
-            spent_table(held["models"]),
+            spent_table("model", models_spent(held["models"])),
             "A compiled training step's time divided by that of the same step as it is, on the same pairs:",
             compiled_table(held["compiled"]),
         ]
@@ -113,12 +115,17 @@ def model_table(rows: list[dict[str, Any]]) -> str:
     return _table(lines)
 
 
-def spent_table(rows: list[dict[str, Any]]) -> str:
-    """A row for each model, at the smallest batch of the shortest sentences."""
+def models_spent(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """The shares of each model, at the smallest batch of the shortest sentences."""
     smallest = min((*row["lengths"], row["batch"]) for row in rows)
-    rows = [row for row in rows if (*row["lengths"], row["batch"]) == smallest]
-    lines = [["model", *rows[0]["spent"]]]
-    lines += [[row["model"], *(f"{100 * share:.0f} %" for share in row["spent"].values())] for row in rows]
+    return {row["model"]: row["spent"] for row in rows if (*row["lengths"], row["batch"]) == smallest}
+
+
+def spent_table(of: str, spent: dict[str, dict[str, float]]) -> str:
+    """A row for each name, a column for each kind of work."""
+    kinds = next(iter(spent.values()))
+    lines = [[of, *kinds]]
+    lines += [[name, *(f"{100 * shares[kind]:.0f} %" for kind in kinds)] for name, shares in spent.items()]
     return _table(lines)
 
 

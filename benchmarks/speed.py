@@ -76,6 +76,7 @@ def measure(device: str, dtype: torch.dtype, dtype_name: str) -> dict[str, Any]:
         row = {"layer": case.name, "rival": case.rival, "goal": goal, "ratio": asdict(comparison.ratios[case.rival])}
         result["layers"].append(row | {"seconds": asdict(comparison)["seconds"]})
         _say(f"{case.name} against {case.rival}", comparison.ratios[case.rival])
+    result["layers_spent"] = dict(layers.spent(device, dtype))
     result["vocabulary_table"] = asdict(layers.vocabulary_table(device))
     if dtype == torch.float32:
         rate = models.product_rate(device)
