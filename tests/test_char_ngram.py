@@ -50,6 +50,17 @@ def test_every_width_of_utf8_at_its_edges() -> None:
     assert hashes_of(*words) == [oracles.fnv1a(word.encode()) for word in words]
 
 
+@pytest.mark.parametrize("point", [0, 0x7F, 0x80, 0x7FF, 0x800, 0xFFFF, 0x10000, 0x10FFFF])
+def test_a_character_has_its_hash_whatever_stands_beside_it(point: int) -> None:
+    assert hashes_of(chr(point)) == [oracles.fnv1a(chr(point).encode())]
+
+
+def test_no_words_have_no_characters_and_a_lone_surrogate_is_one() -> None:
+    assert functional.code_points([]).shape == functional.code_points([""])[:0].shape == (0, 0)
+    assert functional.code_points(["\ud800"]).tolist() == [[0xD800]]
+    assert functional.fnv1a(functional.code_points([])).tolist() == []
+
+
 @given(words=VOCABULARIES, n=SIZES, num_embeddings=st.integers(1, 200))
 def test_ids_equal_the_loop(words: list[str], n: int, num_embeddings: int) -> None:
     ids = embedding(ngram_size=n, num_embeddings=num_embeddings).encode(words)

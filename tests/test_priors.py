@@ -55,6 +55,10 @@ def test_eq_20_equals_the_loop(device: str, n: int, m: int, w: float) -> None:
     assert_close(ours.cpu(), torch.tensor(expected, dtype=torch.float64).view(n, m), atol=1e-10, rtol=1e-9)
 
 
+def test_zipfs_prior_holds_no_number() -> None:
+    assert sum(held.numel() for held in ZipfPrior().state_dict().values()) == 0 == ZipfPrior().like.numel()
+
+
 def test_the_paper_has_at_most_two_scalars_for_each_of_its_priors() -> None:
     counts = [2, 1, 0, 6, 1]
     assert [sum(p.numel() for p in build().parameters()) for build in PRIORS.values()] == counts
@@ -65,7 +69,6 @@ def test_priors_start_where_they_are_told(device: str) -> None:
     assert prior.w.item() == pytest.approx(0.3, abs=1e-12) and prior.b.item() == pytest.approx(-2.5, abs=1e-12)
     assert LinearPrior(-0.7, device=device, dtype=torch.float64).w.item() == pytest.approx(-0.7, abs=1e-12)
     assert GaussianPrior(b=None).b.item() == 0
-    assert ZipfPrior().like.numel() == 0
     for w in (1e-6, 1e-2, 1e2, 1e4):
         assert GaussianPrior(w, -w).w.item() == pytest.approx(w, rel=1e-5)
         assert GaussianPrior(w, -w).b.item() == pytest.approx(-w, rel=1e-5)

@@ -355,7 +355,7 @@ class Strict(nn.Module):
     """A prior of one's own, which has to be told both lengths."""
 
     def forward(self, query_length: int, key_length: int) -> Tensor:
-        return -0.02 * functional.token_distances(query_length, key_length).abs().double()
+        return -0.02 * (torch.arange(query_length)[:, None] - torch.arange(key_length)).abs().double()
 
 
 def elements_of(layer: GaussianSelfAttention, x: Tensor, mask: Tensor | None = None) -> int:
@@ -458,6 +458,24 @@ def test_export_takes_the_whole_matrix() -> None:
     program = torch.export.export(layer, (x,), dynamic_shapes=({1: length},))
     other = normal(10, 1, 470, EMBED_DIM)
     assert_close(program.module()(other), layer(other), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("compiling")
+def test_compiled_code_takes_the_whole_matrix() -> None:
+    assert not blocks_used(attention(8), normal(7, 1, 400, EMBED_DIM))
+
+
+def test_blocks_pay_from_160_words_on_and_from_eight_of_them() -> None:
+    x = normal(7, 1, 160, EMBED_DIM)
+    assert blocks_used(attention(8), x) and not blocks_used(attention(8), x[:, :159])
+    assert blocks_used(attention(20), x) and not blocks_used(attention(21), x)
+    with Largest() as made:
+        attention(8)(x)
+    assert made.numel == HEADS * 10 * 16 * 3 * 16, "ten blocks of the least size, for three blocks of keys each"
+
+
+def test_no_sentences_at_all_have_no_window() -> None:
+    assert attention()(normal(7, 0, 400, EMBED_DIM)).shape == (0, 400, EMBED_DIM)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
