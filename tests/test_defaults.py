@@ -1,5 +1,7 @@
 """What the constructors take unless they are told."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -18,22 +20,22 @@ from nlilayers import (
 )
 from strategies import normal
 
-LAYERS = {
-    "embedding_dim=3, ngram_size=5, num_embeddings=65536, seed=0": CharNgramEmbedding(3),
-    "max_distance=10": DistancePrior(),
-    "in_features=4, out_features=3, kernel_size=3, forget_gate=True, output_gate=True": GatedConvBlock(4, 3),
-    "in_features=4, hidden_size=3, num_layers=2": GatedConvEncoder(4, 3, 2),
-    "w=0.1, b=-0.1": GaussianPrior(),
-    "embed_dim=8, num_heads=2, window='auto', scale=0.5": GaussianSelfAttention(8, 2),
-    "in_features=4, out_features=4, num_layers=1": Highway(4),
-    "w=-0.1": LinearPrior(),
-    "embed_dim=4, start=1": SinusoidalPositionalEncoding(4),
+LAYERS: dict[str, Callable[[], nn.Module]] = {
+    "embedding_dim=3, ngram_size=5, num_embeddings=65536, seed=0": lambda: CharNgramEmbedding(3),
+    "max_distance=10": DistancePrior,
+    "in_features=4, out_features=3, kernel_size=3, forget_gate=True, output_gate=True": lambda: GatedConvBlock(4, 3),
+    "in_features=4, hidden_size=3, num_layers=2": lambda: GatedConvEncoder(4, 3, 2),
+    "w=0.1, b=-0.1": GaussianPrior,
+    "embed_dim=8, num_heads=2, window='auto', scale=0.5": lambda: GaussianSelfAttention(8, 2),
+    "in_features=4, out_features=4, num_layers=1": lambda: Highway(4),
+    "w=-0.1": LinearPrior,
+    "embed_dim=4, start=1": lambda: SinusoidalPositionalEncoding(4),
 }
 
 
-@pytest.mark.parametrize(("text", "layer"), LAYERS.items(), ids=[type(layer).__name__ for layer in LAYERS.values()])
-def test_sizes_and_options(text: str, layer: nn.Module) -> None:
-    assert layer.extra_repr() == text
+@pytest.mark.parametrize(("text", "build"), LAYERS.items(), ids=LAYERS.keys())
+def test_sizes_and_options(text: str, build: Callable[[], nn.Module]) -> None:
+    assert build().extra_repr() == text
 
 
 def test_nothing_is_dropped_and_no_projection_of_attention_has_a_bias() -> None:

@@ -336,6 +336,7 @@ def test_the_layers_certificate_covers_what_its_window_leaves_out() -> None:
 def test_the_layers_certificate_is_the_functions(dtype: torch.dtype) -> None:
     """With padding, holes and a scale, from the whole matrix of scores."""
     layer = attention(8, prior=Strict(), scale=3.0)
+    assert layer(torch.ones(1, 5, EMBED_DIM, dtype=torch.float64)).shape == (1, 5, EMBED_DIM)
     x, mask = normal(16, 2, 200, EMBED_DIM, scale=0.3), mask_of(200, 150, width=200)
     mask[0, 40:60] = mask[0, 62:90] = False
     distance = functional.token_distances(200).abs()
