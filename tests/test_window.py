@@ -387,6 +387,7 @@ def test_a_window_is_known_without_numbers() -> None:
     x = torch.empty(1, 300, EMBED_DIM, device="meta", dtype=torch.float64)
     for window in (8, "auto"):
         assert attention(window).to("meta")(x).shape == x.shape
+    assert attention(8).to("meta")(x[:, :50]).shape == (1, 50, EMBED_DIM), "a mask of the whole matrix"
     assert attention(8).to("meta").discarded_mass_bound(x).shape == (1, HEADS, 300)
 
 
