@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format docs browser bench reliability study clean
+.PHONY: demo test lint format docs browser bench reliability mutants study clean
 
 # Small models without dropout show what word order is worth in a minute; one thread each is fastest at this size.
 DEMO := --hidden-size 64 --vector-size 64 --dropout 0 --no-glorot --optimizer adam --lr 1e-3 --batch-size 32 --epochs 10
@@ -44,6 +44,11 @@ bench: $(READY)  ## every benchmark, measured here; writes the tables in benchma
 
 reliability: $(READY)  ## every attack at full size; writes docs/reliability
 	for attack in $(ATTACKS); do $(BIN)/python -m reliability.$$attack || exit 1; done
+	$(BIN)/python -m reliability.report
+
+mutants: $(READY)  ## every mutant of the library, an hour or more; writes docs/reliability/mutants.md
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,reliability]'
+	$(BIN)/python -m reliability.mutants
 	$(BIN)/python -m reliability.report
 
 study: $(READY)  ## every model on the real pairs in DATA, hours; goes on where it stopped; writes docs/study

@@ -4,11 +4,12 @@ import os
 
 import pytest
 import torch
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 _SLOW_MACHINES = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile("dev", deadline=None, max_examples=30, suppress_health_check=_SLOW_MACHINES)
 settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True)
+settings.register_profile("mutants", parent=settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
 settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
@@ -29,6 +30,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             choice = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
         devices = [choice] if isinstance(choice, str) else list(choice)
         metafunc.parametrize("device", devices, scope="session")
+
+
+@pytest.fixture
+def compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the library does when it is compiled, step by step."""
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
 
 
 @pytest.fixture(autouse=True)

@@ -298,6 +298,16 @@ def test_eqs_6_and_7_equal_the_loop_with_masks_and_every_prior(build, beta, sent
         assert torch.all(ours[b][~mask] == 0)
 
 
+def test_a_prior_of_ones_own_is_told_both_lengths() -> None:
+    class Strict(nn.Module):
+        def forward(self, query_length: int, key_length: int) -> Tensor:
+            return -(torch.arange(query_length)[:, None] - torch.arange(key_length)).abs().double()
+
+    x, linear = normal(0, 2, 5, FEATURES), lambda d: -abs(d)
+    expected = [oracles.intra_align(a, oracles.scores(a, a, lambda word: word), linear) for a in x.tolist()]
+    assert_close(IntraAlign(prior=Strict())(x), torch.tensor(expected, dtype=torch.float64), atol=1e-10, rtol=1e-9)
+
+
 @given(sentence=strategies.sentences())
 def test_intra_module_equals_function(sentence: Sentences) -> None:
     F, prior = feedforward(), asymmetric_prior(2)

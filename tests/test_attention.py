@@ -437,6 +437,13 @@ def test_initialisation_keeps_the_variance_of_words_that_agree() -> None:
     assert layer(x).var().item() == pytest.approx(expected, rel=0.2)
 
 
+def test_initialisation_is_glorots_for_each_projection_alone() -> None:
+    torch.manual_seed(0)
+    layer, bound = GaussianSelfAttention(120, 2), math.sqrt(6 / 240)
+    for block in (*layer.in_proj.weight.split(120), layer.out_proj.weight):
+        assert 0.99 * bound < block.abs().max() <= bound
+
+
 def test_weights_are_computed_in_float32() -> None:
     scores = torch.linspace(-4, 4, 64, dtype=torch.float16).expand(1, 1, 64, 64)
     expected = (scores.float() + gaussian(0.1, -0.1, 64).float()).softmax(-1).half()

@@ -50,6 +50,18 @@ def test_every_width_of_utf8_at_its_edges() -> None:
     assert hashes_of(*words) == [oracles.fnv1a(word.encode()) for word in words]
 
 
+@pytest.mark.parametrize("point", [0, 0x7F, 0x80, 0x7FF, 0x800, 0xFFFF, 0x10000, 0x10FFFF])
+def test_a_character_has_its_hash_whatever_stands_beside_it(point: int) -> None:
+    assert hashes_of(chr(point)) == [oracles.fnv1a(chr(point).encode())]
+
+
+def test_no_words_have_no_characters_and_a_lone_surrogate_is_one() -> None:
+    assert functional.code_points([]).shape == functional.code_points([""])[:0].shape == (0, 0)
+    assert functional.code_points(["\ud800", ""]).tolist() == [[0xD800], [-1]]
+    assert functional.code_points(["a"]).dtype == np.int32
+    assert functional.fnv1a(functional.code_points([])).tolist() == []
+
+
 @given(words=VOCABULARIES, n=SIZES, num_embeddings=st.integers(1, 200))
 def test_ids_equal_the_loop(words: list[str], n: int, num_embeddings: int) -> None:
     ids = embedding(ngram_size=n, num_embeddings=num_embeddings).encode(words)
@@ -173,6 +185,19 @@ def test_the_vectors_follow_from_the_seed_on_every_device(device: str) -> None:
     one.weight.zero_()
     one.reset_parameters()
     assert torch.equal(one.weight.cpu(), embedding().weight)
+
+
+def test_the_vectors_do_not_follow_the_defaults_around_them() -> None:
+    usual = CharNgramEmbedding(DIM, num_embeddings=101)
+    torch.set_default_dtype(torch.float64)
+    try:
+        wide = CharNgramEmbedding(DIM, num_embeddings=101, dtype=torch.float32)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    with torch.device("meta"):
+        elsewhere = CharNgramEmbedding(DIM, num_embeddings=101, device="cpu")
+    assert torch.equal(wide.weight, usual.weight) and torch.equal(elsewhere.weight, usual.weight)
+    assert usual.to("meta").encode(["word"]).device.type == "meta"
 
 
 def test_the_vectors_are_standard_normal_but_for_that_of_padding() -> None:

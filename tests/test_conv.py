@@ -234,6 +234,18 @@ def test_compiled_windows_are_those_of_the_plain_ones(device: str, kernel_size: 
         assert_close(compiled(x, weight, bias), plain, atol=1e-12, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kernel_size", range(1, 6))
+@pytest.mark.parametrize("length", [0, 1, 2, 7])
+@pytest.mark.usefixtures("compiling")
+def test_the_product_that_stands_for_the_windows_is_conv1ds(kernel_size: int, length: int) -> None:
+    conv, x = nn.Conv1d(FEATURES, WIDTH, kernel_size, dtype=torch.float64), normal(length, 2, length, FEATURES)
+    ours = functional.same_convolution(x, conv.weight.mT, conv.bias)
+    assert ours.shape == (2, length, WIDTH)
+    if length:
+        padded = nn.functional.pad(x.mT, ((kernel_size - 1) // 2, kernel_size // 2))
+        assert_close(ours, conv(padded).mT, atol=1e-12, rtol=1e-12)
+
+
 def first_cell_gradients(first: Tensor | None, x: Tensor) -> tuple[float, Tensor]:
     layer = block()
     hidden, cell = layer(x, first)

@@ -297,6 +297,8 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"x must be floating point of shape \(\.\.\., 5\), got torch.int64"):
         FactorizationMachine(5, 3)(torch.ones(2, 5, dtype=torch.int64))
     layer = AlignmentFactorization(5, 3)
+    with pytest.raises(ValueError, match=r"^x must be floating point of shape \(\.\.\., 5\), got .* \(2, 4\)"):
+        layer(torch.ones(2, 4), torch.ones(2, 5))
     with pytest.raises(ValueError, match=r"aligned must be floating point of shape \(\.\.\., 5\), got .* \(2, 4\)"):
         layer(torch.ones(2, 5), torch.ones(2, 4))
     with pytest.raises(ValueError, match=r"same shape, got \(2, 5\) and \(1, 5\)"):
@@ -335,6 +337,14 @@ def test_initialisation_gives_each_feature_the_variance_of_the_words() -> None:
     assert torch.all((variances - 1).abs() < 0.2), variances
 
 
+def test_the_machine_of_the_difference_starts_smaller_by_the_root_of_2() -> None:
+    torch.manual_seed(0)
+    layer = AlignmentFactorization(20_000, 3)
+    for numbers in ("weight", "factors"):
+        ratio = getattr(layer.subtract, numbers).std() / getattr(layer.multiply, numbers).std()
+        assert ratio.item() == pytest.approx(0.5**0.5, rel=0.03)
+
+
 @pytest.mark.parametrize("d", [75, 150, 300])
 def test_three_features_equal_the_double_loop_at_many_features(d: int) -> None:
     layer, x, aligned = alignment(d, 20), normal(0, d), normal(1, d)
@@ -351,3 +361,9 @@ def test_forward_mode_backward_mode_and_second_derivatives_agree() -> None:
         assert_close(forward, backward, atol=1e-12, rtol=1e-12)
     assert torch.autograd.gradcheck(functional.factorization_machine, inputs, check_forward_ad=True)
     assert torch.autograd.gradgradcheck(functional.factorization_machine, inputs)
+
+
+def test_forward_mode_agrees_for_three_machines_at_once() -> None:
+    layer = alignment(4, 2)
+    words = tuple(normal(seed, 3, 4).requires_grad_() for seed in (1, 2))
+    assert torch.autograd.gradcheck(layer, words, check_forward_ad=True)

@@ -188,6 +188,25 @@ def test_lengths_to_mask_compiles_in_one_graph() -> None:
     assert torch.equal(compiled(lengths), masking.lengths_to_mask(lengths, 5))
 
 
+def test_lengths_to_mask_refuses_complex_numbers_and_counts_nothing_of_nothing() -> None:
+    with pytest.raises(ValueError, match=r"^lengths must be integers of shape \(batch,\), got torch.complex64"):
+        masking.lengths_to_mask(torch.tensor([1j]))
+    for width, expected in ((None, 0), (3, 3)):
+        assert masking.lengths_to_mask(torch.tensor([], dtype=torch.long), width).shape == (0, expected)
+
+
+@pytest.mark.usefixtures("compiling")
+def test_compiled_code_leaves_out_the_look_at_the_lengths() -> None:
+    assert masking.lengths_to_mask(torch.tensor([5, 0]), 2).tolist() == [[True, True], [False, False]]
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 5), (2, 3, 1), (1, 3, 5), (1, 1, 1)])
+def test_a_mask_of_ones_in_its_shape_is_spread(shape: tuple[int, ...]) -> None:
+    scores, mask = normal(0, 2, 3, 5), normal(1, *shape) > -0.5
+    whole = masking.masked_softmax(scores, mask.expand(2, 3, 5))
+    assert torch.equal(masking.masked_softmax(scores, mask), whole)
+
+
 def test_masked_softmax_refuses_masks_that_fit_neither_form() -> None:
     scores = torch.ones(2, 3, 5)
     for wrong in (torch.ones(2, 3, 5), torch.ones(2, 3) > 0, torch.ones(3, 5) > 0, torch.ones(2, 3, 4) > 0):

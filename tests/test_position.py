@@ -104,6 +104,10 @@ def test_dtype_and_device_are_those_of_the_words(device: str, dtype: torch.dtype
     assert_close(y[0].double().cpu(), encoding(3000, 6), atol=tolerance, rtol=0)
 
 
+def test_the_functions_own_dtype_is_float32() -> None:
+    assert torch.equal(functional.sinusoidal_encoding(9, 6), encoding(9, 6).float())
+
+
 def test_module_equals_function() -> None:
     x = normal(0, 2, 3, 6)
     assert torch.equal(SinusoidalPositionalEncoding(6, start=4)(x), x + encoding(3, 6, start=4))

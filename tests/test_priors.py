@@ -55,6 +55,19 @@ def test_eq_20_equals_the_loop(device: str, n: int, m: int, w: float) -> None:
     assert_close(ours.cpu(), torch.tensor(expected, dtype=torch.float64).view(n, m), atol=1e-10, rtol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_scalars_are_those_of_at_least_float32(dtype: torch.dtype) -> None:
+    gaussian, linear = GaussianPrior(0.3, -0.7, dtype=dtype), LinearPrior(-0.3, dtype=dtype)
+    expected = torch.float64 if dtype == torch.float64 else torch.float32
+    for scalar, held in ((gaussian.w, gaussian.rho), (-gaussian.b, gaussian.kappa), (-linear.w, linear.theta)):
+        assert scalar.dtype == expected
+        assert scalar.item() == pytest.approx(nn.functional.softplus(held.double()).item(), rel=1e-6)
+
+
+def test_zipfs_prior_holds_no_number() -> None:
+    assert sum(held.numel() for held in ZipfPrior().state_dict().values()) == 0 == ZipfPrior().like.numel()
+
+
 def test_the_paper_has_at_most_two_scalars_for_each_of_its_priors() -> None:
     counts = [2, 1, 0, 6, 1]
     assert [sum(p.numel() for p in build().parameters()) for build in PRIORS.values()] == counts

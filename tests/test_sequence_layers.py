@@ -67,6 +67,19 @@ def attention(prior: nn.Module | None = None, **options: object) -> nn.Module:
     return GaussianSelfAttention(FEATURES, FEATURES, prior=prior, bias=True, **options)
 
 
+class Weights(nn.Module):
+    """The weights behind a layer's output, as an output."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, *sentences_and_masks: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        if isinstance(self.layer, GaussianSelfAttention):
+            return self.layer.attention_weights(*sentences_and_masks).movedim(1, -1)
+        return self.layer.alignment_weights(*sentences_and_masks)
+
+
 class HiddenAndCell(nn.Module):
     """A gated convolution that is given the words as its cells as well; both its outputs, side by side."""
 
@@ -201,6 +214,29 @@ def test_copies_agree(layer: Layer, device: str) -> None:
 
 @every_layer
 def test_wrong_masks_are_refused(layer: Layer, device: str) -> None:
+    laws.wrong_masks_are_refused(layer.on(device), layer.sizes(3, device), layer.masks)
+
+
+WEIGHTS = {
+    "DecomposableAlign": Layer(lambda: Weights(DecomposableAlign(feedforward())), PAIR),
+    "IntraAlign": Layer(lambda: Weights(IntraAlign(feedforward(), prior=DistancePrior(2)))),
+    "GaussianSelfAttention": Layer(lambda: Weights(attention())),
+}
+every_weight = pytest.mark.parametrize("layer", WEIGHTS.values(), ids=WEIGHTS.keys())
+
+
+@every_weight
+@given(data=st.data())
+def test_garbage_in_padding_reaches_no_weight_and_no_gradient_of_one(
+    layer: Layer, device: str, data: st.DataObject
+) -> None:
+    sentences = data.draw(strategies.sentences(sides=len(layer.masks))).to(device)
+    laws.garbage_in_padding_changes_nothing(layer.on(device), sentences)
+    laws.no_gradient_reaches_padding(layer.on(device), sentences)
+
+
+@every_weight
+def test_weights_refuse_wrong_masks_by_name(layer: Layer, device: str) -> None:
     laws.wrong_masks_are_refused(layer.on(device), layer.sizes(3, device), layer.masks)
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
@@ -54,12 +54,15 @@ def test_the_smallest_window_is_that_of_the_theorem(
 
 
 @given(w=WIDTHS, c=CENTRES, length=st.integers(1, 40), score_range=st.floats(0, 5), tolerance=st.floats(0.01, 0.99))
+@example(w=0.14, c=3.0, length=21, score_range=0.4, tolerance=0.59)
+@example(w=0.054, c=1.7, length=23, score_range=3.1, tolerance=0.66)
 def test_a_generous_tolerance_is_kept_too(
     w: float, c: float, length: int, score_range: float, tolerance: float
 ) -> None:
     """Even where it is so large that a window short of the peak could keep it in the rows that were looked at."""
     found = functional.smallest_window(bias(w, c, length), score_range, tolerance)
     assert functional.discarded_mass_bound(bias(w, c, length), found, score_range) <= tolerance * (1 + 1e-9)
+    assert found >= bias(w, c, length).argmax()
     if found > math.sqrt(c / w) + 1:
         worst, _ = worst_ratio(w, c, length, found - 1)
         assert 1 / (1 + math.exp(-worst - score_range)) > tolerance * (1 - 1e-9)
@@ -86,6 +89,9 @@ def test_no_smaller_bound_holds_for_all_scores(
     distance = (torch.arange(length) - row).abs()
     scores = score_range * (distance > window).double() + bias(w, c, length)[distance]
     assert scores.softmax(0)[distance > window].sum().item() == pytest.approx(bound, rel=1e-9, abs=1e-300)
+    single = bias(w, c, length).float()
+    exact = functional.discarded_mass_bound(single.double(), window, score_range)
+    assert functional.discarded_mass_bound(single, window, score_range) == exact
 
 
 @given(w=WIDTHS, c=CENTRES, score_range=RANGES)
@@ -108,6 +114,16 @@ def test_with_holes_every_word_finds_itself(
     assert (weights * (distance > window)).sum(1).max() <= tolerance * (1 + 1e-9)
 
 
+@given(w=WIDTHS, c=CENTRES, score_range=RANGES, window=st.integers(0, 30))
+def test_with_holes_no_smaller_bound_holds_either(w: float, c: float, score_range: float, window: int) -> None:
+    """The bound is what a word loses when all of its neighbours are padding and all words beyond them score R."""
+    distance = functional.token_distances(24).abs()
+    scores = score_range * (distance > window).double() + bias(w, c, 24)[distance]
+    weights = masking.masked_softmax(scores, (distance > window) | (distance == 0))
+    bound = functional.discarded_mass_bound(bias(w, c, 24), window, score_range, holes=True)
+    assert (weights * (distance > window)).sum(1).max().item() == pytest.approx(bound, rel=1e-9, abs=1e-300)
+
+
 @pytest.mark.parametrize("score_range", [math.nan, math.inf, 1e9])
 def test_scores_without_a_bound_leave_nothing_out(score_range: float) -> None:
     assert functional.smallest_window(bias(0.1, 0.1, 50), score_range, 1e-6) == 49
@@ -121,6 +137,31 @@ def test_no_score_exceeds_its_bound(seed: int, scale: float, size: float) -> Non
     assert torch.all(scores.amax(3) <= functional.score_bound(q, k, scale) + slack)
     spread = (scores.amax(3) - scores.amin(3)).amax(2)
     assert torch.all(spread <= functional.score_range(q, k, scale) + slack)
+    assert torch.equal(functional.score_bound(q, k), functional.score_bound(q, k, 1.0))
+    assert torch.equal(functional.score_range(q, k), functional.score_range(q, k, 1.0))
+
+
+@given(seed=strategies.seeds, keys=st.integers(1, 9), shift=st.floats(-9, 9))
+def test_what_all_keys_share_widens_no_bound(seed: int, keys: int, shift: float) -> None:
+    """It adds the same to all scores of a query, and so to their bound, and nothing to their range."""
+    q, k, shared = normal(seed, 2, 3, 5, 4), normal(seed + 1, 2, 3, keys, 4), shift * normal(seed + 2, 2, 3, 1, 4)
+    added = 0.7 * (q * shared).sum(3)
+    assert_close(functional.score_bound(q, k + shared, 0.7), functional.score_bound(q, k, 0.7) + added)
+    assert_close(functional.score_range(q, k + shared, 0.7), functional.score_range(q, k, 0.7))
+    if keys == 1:
+        assert_close(functional.score_bound(q, k, 0.7), functional.attention_scores(q, k, 0.7)[..., 0])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_bounds_on_the_scores_of_halves_are_in_float32(dtype: torch.dtype) -> None:
+    q, k = normal(0, 1, 2, 40, 4, scale=200).to(dtype), normal(1, 1, 2, 40, 4, scale=200).to(dtype)
+    for bound in (functional.score_bound, functional.score_range):
+        ours, exact = bound(q, k), bound(q.double(), k.double())
+        assert ours.dtype == torch.float32
+        assert_close(ours, exact.float(), atol=0, rtol=1e-4)
+    zero = torch.zeros(8, 24, dtype=dtype)
+    assert functional.windowed_scores(q, k, zero).dtype == torch.float32
+    assert torch.equal(functional.windowed_scores(q, k, zero), functional.windowed_scores(q, k, zero, None, 1.0))
 
 
 def case(number: int) -> tuple[Tensor, Tensor, Tensor, GaussianPrior, Tensor]:
@@ -267,7 +308,7 @@ def test_auto_equals_the_whole_matrix(lengths: tuple[int, ...] | None, bias: boo
         assert torch.all(results[0][0][~mask] == 0)
     bound = layer.discarded_mass_bound(x, mask)
     assert bound.shape == (2, HEADS, 400) and torch.all(bound <= layer.tolerance)
-    assert torch.all(whole.discarded_mass_bound(x, mask) == 0)
+    assert torch.equal(whole.discarded_mass_bound(x, mask), torch.zeros(2, HEADS, 400, dtype=torch.float64))
 
 
 def test_a_far_word_that_outshouts_the_near_ones_widens_the_window() -> None:
@@ -291,17 +332,78 @@ def test_the_layers_certificate_covers_what_its_window_leaves_out() -> None:
     assert torch.all((bound <= 1.01 * lost)[:, :, 30:-30]) and torch.all(bound <= 2.1 * lost)
 
 
-def test_a_word_alone_among_padding_looks_farther() -> None:
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_layers_certificate_is_the_functions(dtype: torch.dtype) -> None:
+    """With padding, holes and a scale, from the whole matrix of scores."""
+    layer = attention(8, prior=Strict(), scale=3.0)
+    assert layer(torch.ones(1, 5, EMBED_DIM, dtype=torch.float64)).shape == (1, 5, EMBED_DIM)
+    x, mask = normal(16, 2, 200, EMBED_DIM, scale=0.3), mask_of(200, 150, width=200)
+    mask[0, 40:60] = mask[0, 62:90] = False
+    distance = functional.token_distances(200).abs()
+    q, k, _ = layer.in_proj(masking.zero_padding(x, mask)).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+    near = mask[:, None, None, :] & (distance <= 8)
+    scores = functional.attention_scores(q, k, 3.0) + Strict()(200, 200)
+    sums = scores.masked_fill(~near, -math.inf).logsumexp(3)
+    tail = Strict()(1, 200)[0, 9:].logsumexp(0) + math.log(2)
+    expected = functional.discarded_mass_certificate(sums, functional.score_bound(q, k, 3.0), tail)
+    ours = layer.to(dtype).discarded_mass_bound(x.masked_fill(~mask[..., None], math.nan).to(dtype), mask)
+    assert ours.dtype == dtype and torch.all(ours.movedim(1, 2)[~mask] == 0)
+    rounding = {"atol": 1e-12, "rtol": 1e-9} if dtype == torch.float64 else {"atol": 0.05, "rtol": 0.2}
+    assert_close(ours.movedim(1, 2)[mask].double(), expected.movedim(1, 2)[mask], **rounding)
+
+
+class Strict(nn.Module):
+    """A prior of one's own, which has to be told both lengths."""
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        return -0.02 * (torch.arange(query_length)[:, None] - torch.arange(key_length)).abs().double()
+
+
+def elements_of(layer: GaussianSelfAttention, x: Tensor, mask: Tensor | None = None) -> int:
+    """Those of the largest tensor that the layer makes."""
+    with Largest() as made:
+        layer(x, mask)
+    return made.numel
+
+
+@pytest.mark.parametrize("size", [0.3, 1.0, 2.0])
+def test_auto_looks_no_farther_than_the_scores_ask(size: float) -> None:
+    layer, x = attention(prior=GaussianPrior(0.05, None, dtype=torch.float64)), normal(17, 1, 900, EMBED_DIM)
+    q, k, _ = layer.in_proj(size * x).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+    score_range = 1.001 * functional.score_range(q, k, layer.scale).max().item()
+    window = functional.smallest_window(bias(0.05, 0, 900), score_range, layer.tolerance)
+    assert window > 16
+    blocks = math.ceil(900 / window)
+    assert elements_of(layer, size * x) == HEADS * blocks * window * 3 * window
+
+
+def test_padding_at_the_end_widens_no_window() -> None:
+    layer, x = attention(prior=GaussianPrior(0.1, -20.0)), normal(14, 1, 400, EMBED_DIM, scale=1e-3)
+    assert elements_of(layer, x, mask_of(399, width=400)) == elements_of(layer, x)
+
+
+def test_a_window_is_known_without_numbers() -> None:
+    """On the meta device, where nothing that was made elsewhere would fit."""
+    x = torch.empty(1, 300, EMBED_DIM, device="meta", dtype=torch.float64)
+    for window in (8, "auto"):
+        assert attention(window).to("meta")(x).shape == x.shape
+    assert attention(8).to("meta")(x[:, :50]).shape == (1, 50, EMBED_DIM), "a mask of the whole matrix"
+    assert attention(8).to("meta").discarded_mass_bound(x).shape == (1, HEADS, 300)
+
+
+@pytest.mark.parametrize("first", [[], [0]], ids=["alone", "behind the first word"])
+def test_a_word_alone_among_padding_looks_farther(first: list[int]) -> None:
     """Its own place is punished, and the near ones that would outweigh a far word are not there."""
     prior = GaussianPrior(0.1, -20.0, dtype=torch.float64)
     log_bias = functional.gaussian_bias(prior.w.detach(), prior.b.detach(), torch.arange(400))
     near, far = (functional.smallest_window(log_bias, 0.01, 2**-24, holes=holes) for holes in (False, True))
     assert near < far
     x, mask = normal(14, 1, 400, EMBED_DIM, scale=1e-3), torch.zeros(1, 400, dtype=torch.bool)
-    mask[0, [5 * near - 1, 6 * near]] = True  # the last word of a block, and the first of the next but one
+    mask[0, [*first, 5 * near - 1, 6 * near]] = True  # the last word of a block, and the first of the next but one
     layer, whole = attention(prior=prior), attention(None, prior=prior)
     assert blocks_used(layer, x, mask)
     assert_close(layer(x, mask), whole(x, mask), atol=1e-9, rtol=1e-5)
+    assert torch.all(layer.discarded_mass_bound(x, mask) <= layer.tolerance)
 
 
 @pytest.mark.parametrize("window", [0, 1, 7, 16, 20])
@@ -358,6 +460,24 @@ def test_export_takes_the_whole_matrix() -> None:
     program = torch.export.export(layer, (x,), dynamic_shapes=({1: length},))
     other = normal(10, 1, 470, EMBED_DIM)
     assert_close(program.module()(other), layer(other), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("compiling")
+def test_compiled_code_takes_the_whole_matrix() -> None:
+    assert not blocks_used(attention(8), normal(7, 1, 400, EMBED_DIM))
+
+
+def test_blocks_pay_from_160_words_on_and_from_eight_of_them() -> None:
+    x = normal(7, 1, 160, EMBED_DIM)
+    assert blocks_used(attention(8), x) and not blocks_used(attention(8), x[:, :159])
+    assert blocks_used(attention(20), x) and not blocks_used(attention(21), x)
+    with Largest() as made:
+        attention(8)(x)
+    assert made.numel == HEADS * 10 * 16 * 3 * 16, "ten blocks of the least size, for three blocks of keys each"
+
+
+def test_no_sentences_at_all_have_no_window() -> None:
+    assert attention()(normal(7, 0, 400, EMBED_DIM)).shape == (0, 400, EMBED_DIM)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

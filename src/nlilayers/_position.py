@@ -4,7 +4,6 @@ from torch import Tensor, nn
 
 from nlilayers import functional
 from nlilayers._checks import require_sequence
-from nlilayers._precision import at_least_float32
 
 
 class SinusoidalPositionalEncoding(nn.Module):
@@ -17,7 +16,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         y_i = x_i + P_i \qquad P_{i, 2k} = \sin(i / 10000^{2k/d}) \qquad P_{i, 2k+1} = \cos(i / 10000^{2k/d})
 
     with the position :math:`i` and the features in pairs :math:`2k, 2k+1`. It has neither parameters nor buffers: the
-    encoding is computed for the length at hand, on the device of x, in at least float32, and added in the dtype of x.
+    encoding is computed for the length at hand, on the device of x, in float64, and added in the dtype of x.
     There is no mask: padding gets its positions too, and matters nowhere else.
 
     Args:
@@ -54,10 +53,9 @@ class SinusoidalPositionalEncoding(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The words at their positions."""
         require_sequence("x", x, self.embed_dim)
-        encoding = functional.sinusoidal_encoding(
-            x.shape[1], self.embed_dim, self.start, device=x.device, dtype=at_least_float32(x.dtype)
+        return x + functional.sinusoidal_encoding(
+            x.shape[1], self.embed_dim, self.start, device=x.device, dtype=x.dtype
         )
-        return x + encoding.to(x.dtype)
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""

@@ -38,7 +38,7 @@ def sinusoidal_encoding(
         tensor([[ 0.8415,  0.5403],
                 [ 0.9093, -0.4161]])
     """
-    i = torch.arange(length, device=device).to(torch.float64) + start
+    i = torch.arange(length, device=device) + start
     exponents = torch.arange(0, embed_dim, 2, device=device).to(torch.float64) / embed_dim
     angles = i[:, None] * torch.exp(-math.log(10000.0) * exponents)
     return torch.stack((angles.sin(), angles.cos()), -1).flatten(1).to(dtype)

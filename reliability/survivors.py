@@ -1,0 +1,204 @@
+"""The mutants that live, and why: what ``mutants.py`` looks up and its page shows."""
+
+KINDS = {
+    "equal": "The same for every input:",
+    "cost": "The same numbers, at another cost:",
+    "rounding": "Another last digit, or a tie that no test meets:",
+    "elsewhere": "Seen on a GPU alone:",
+    "unexplained": "Not explained:",
+}
+"""Why a mutant may live."""
+
+_LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
+    "equal": {
+        "Both sides have equally many, by how they were made: `strict` checks that.": {
+            "_highway.Highway.forward": [
+                "for transform, gate in zip(self.transforms, self.gates, ):",
+                "for transform, gate in zip(self.transforms, self.gates, strict=False):",
+            ],
+            "masking._over": [
+                "fits = mask.ndim == scores.ndim and all(m in (1, s) for m, s in zip(mask.shape, scores.shape, ))",
+                "fits = mask.ndim == scores.ndim and all(m in (1, s) for m, s in zip(mask.shape, scores.shape, "
+                "strict=False))",
+            ],
+            "functional._factorization._by": [
+                "return zip(*(tensors[k::size] for k in range(size)), )",
+                "return zip(*(tensors[k::size] for k in range(size)), strict=False)",
+            ],
+            "functional._factorization._Parts.backward": [
+                "for (x, weight, factors), (one_by_one, projected) in zip(_by(3, ctx.saved_tensors), _by(2, moves), ):",
+                "for (x, weight, factors), (one_by_one, projected) in zip(_by(3, ctx.saved_tensors), _by(2, moves), "
+                "strict=False):",
+            ],
+            "functional._factorization._Parts.jvp": [
+                "_by(3, ctx.saved_tensors), _by(3, moves), ):",
+                "_by(3, ctx.saved_tensors), _by(3, moves), strict=False",
+            ],
+        },
+        "The letters of an einops pattern are its own, and those of a codec and of infinity are of either case.": {
+            "_attention.GaussianSelfAttention.forward": [
+                'return zero_padding(self.out_proj(rearrange(heads, "B H N D -> B N (H D)")), mask)',
+            ],
+            "functional._char_ngram.code_points": [
+                'flat = np.frombuffer("".join(strings).encode("UTF-32-LE", "surrogatepass"), dtype="<i4")',
+            ],
+            "masking.masked_softmax": [
+                'fill = torch.zeros_like(has_real, dtype=raised.dtype).masked_fill(has_real, float("-INF"))',
+            ],
+            "masking.masked_max": [
+                'largest = x.masked_fill(~mask[..., None], float("-INF")).amax(1)',
+            ],
+            "_attention.GaussianSelfAttention.discarded_mass_bound": [
+                'normalizer = rearrange(scores.logsumexp(-1), "B H BLOCKS I -> B H (BLOCKS I)")[:, :, : x.shape[1]]',
+            ],
+            "functional._windowed.windowed_scores": [
+                'columns = rearrange(_with_neighbours(real[:, None, :, None], size), "B H BLOCKS J ONE -> B H BLOCKS '
+                'ONE J")',
+            ],
+            "functional._windowed.attend_windows": [
+                'return rearrange(y, "B H BLOCKS I D -> B H (BLOCKS I) D")[:, :, : values.shape[2]]',
+            ],
+        },
+        "A row or a column more of a prior, of which the first is taken, or those of a block.": {
+            "_attention.GaussianSelfAttention.discarded_mass_bound": [
+                "after, before = self.prior(2, x.shape[1])[0], self.prior(x.shape[1], 1)[:, 0]",
+                "after, before = self.prior(1, x.shape[1])[0], self.prior(x.shape[1], 2)[:, 0]",
+            ],
+            "_attention.GaussianSelfAttention._block_bias": [
+                "log_bias: Tensor = self.prior(4 * size, 3 * size)[size : 2 * size]",
+            ],
+        },
+        "The axis has the same number, or the length the same name: a tensor of so many axes, a square of scores.": {
+            "functional._factorization._total": [
+                "return torch.add(bias + one_by_one, projected.square().sum(+1), alpha=0.5)",
+            ],
+            "functional._factorization.alignment_factorization": [
+                "return torch.stack((y_c, y_s, y_m), +1).view(*x.shape[:-1], 3).to(x.dtype)",
+            ],
+            "functional._align.alignment_weights": [
+                "return masked_softmax(scores, pairs, ), masked_softmax(scores, pairs, dim=1).mT",
+            ],
+            "functional._attention.self_attention_weights": [
+                "near = (token_distances(scores.shape[2], None, scores.device).abs() <= window)[None, None]",
+                "near = (token_distances(scores.shape[3], scores.shape[3], scores.device).abs() <= window)[None, None]",
+            ],
+        },
+        "`zero_padding` asks the same of the mask, by the same name.": {
+            "_conv.GatedConvBlock.forward": [
+                'require_mask("mask", None, hidden.shape[:2])',
+            ],
+            "_attention.GaussianSelfAttention._heads": [
+                'require_mask("mask", None, x.shape[:2])',
+            ],
+        },
+        "In two dimensions, a mask of the tokens is a mask of the scores.": {
+            "masking._over": [
+                "over_tokens = scores.ndim >= 2 and dim % scores.ndim > 0",
+            ],
+        },
+        "The numbers are of this dtype already, or become so in the sum; the quotient is whole.": {
+            "functional._dot_product.weighted_sum": [
+                "if weights.dtype.itemsize >= values.dtype.itemsize:",
+            ],
+            "functional._priors.gaussian_bias": [
+                "return -(w.to(dtype) * distances.square() + b.to(None)).abs()",
+            ],
+            "_char_ngram.CharNgramEmbedding.encode": [
+                "ids[np.arange(ids.shape[1]) < counts[:, None]] = 1 + hashes.astype(None) % self.num_embeddings",
+            ],
+            "_attention.GaussianSelfAttention.__init__": [
+                "self.scale = 1 / math.sqrt(embed_dim / num_heads) if scale is None else scale",
+            ],
+        },
+        "Any number below 0 marks the end of a word, and any below 128 an empty list.": {
+            "functional._char_ngram.char_ngrams": [
+                "points = np.pad(points, ((0, 0), (0, missing)), constant_values=-2)",
+            ],
+            "functional._char_ngram._utf8": [
+                "if points.max(initial=1) < 0x80:",
+            ],
+        },
+        "The number stands where it is not taken, and no gradient passes.": {
+            "functional._char_ngram._utf8": [
+                "lead = np.array([1, 0x00, 0xC0, 0xE0, 0xF0], dtype=np.uint32)[width]",
+                "rest = [(0x80 | ((unsigned >> (6 * (width - 1 - k) % 33)) & 0x3F), width > k) for k in (1, 2, 3)]",
+            ],
+            "functional._window._less": [
+                "share = torch.where(left, log_part - log_sum, +1.0)",
+                "share = torch.where(left, log_part - log_sum, -2.0)",
+            ],
+        },
+    },
+    "cost": {
+        "The convolution, or the product of its windows that stands for it elsewhere.": {
+            "functional._conv.same_convolution": [
+                'if x.device.type == "cpu" or not torch.compiler.is_compiling():',
+                'if x.device.type != "cpu" and not torch.compiler.is_compiling():',
+                'if x.device.type == "XXcpuXX" and not torch.compiler.is_compiling():',
+                'if x.device.type == "CPU" and not torch.compiler.is_compiling():',
+                'if x.device.type == "cpu" and torch.compiler.is_compiling():',
+            ],
+        },
+        "The way back is ours, or the one that PyTorch derives.": {
+            "functional._factorization._parts": [
+                "parts: Any = _Parts.forward if (torch.compiler.is_compiling()) and False else _Parts.apply",
+                "parts: Any = _Parts.forward if (torch.compiler.is_compiling()) or True else _Parts.apply",
+            ],
+        },
+        "Autocast is switched off where it is off.": {
+            "_precision.without_autocast": [
+                "return contextlib.nullcontext() if (autocast_dtype(x) is None) and False else "
+                "torch.autocast(x.device.type, enabled=False)",
+            ],
+        },
+        "More room than the words need, or none set aside.": {
+            "functional._char_ngram.char_ngrams": [
+                "missing = max(ngram_size + points.shape[1], 0)",
+                "missing = max(ngram_size - points.shape[1], 1)",
+            ],
+            "functional._char_ngram.code_points": [
+                "lengths = np.fromiter(map(len, strings), dtype=np.int64, )",
+            ],
+        },
+        "A new tensor where the old one would do.": {
+            "functional._factorization._Parts.backward": [
+                "add = through_factors.addcmul if (torch.is_grad_enabled()) or True else through_factors.addcmul_",
+            ],
+        },
+        "Another number of words at a time.": {
+            "_char_ngram.CharNgramEmbedding.table": [
+                "return torch.cat([self(ids) for ids in torch.split(self.encode(words), 4097)])",
+            ],
+        },
+    },
+    "rounding": {
+        "The prior's scalars in float32 move the bias by its last digit, and the range has 0.1 % to spare.": {
+            "_attention.GaussianSelfAttention._smallest_window": [
+                "exact = torch.tensor([w, b], dtype=None)",
+                "exact = torch.tensor([w, b], )",
+            ],
+        },
+        "A window that loses the tolerance exactly.": {
+            "functional._window.smallest_window": [
+                "return int(window[(ratio + score_range < limit).to(torch.uint8).argmax()])",
+            ],
+        },
+    },
+    "elsewhere": {
+        "The prior is on the GPU, and so would be the search for its window.": {
+            "functional._window._log_ratio": [
+                "beta = log_bias.detach().to(None, torch.float64)",
+                "beta = log_bias.detach().to(torch.float64)",
+            ],
+        },
+    },
+}
+
+REASONS = {
+    (function, line): (kind, reason)
+    for kind, reasons in _LIVING.items()
+    for reason, functions in reasons.items()
+    for function, lines in functions.items()
+    for line in lines
+}
+"""The kind and the reason of each function and line."""

@@ -1,0 +1,132 @@
+"""Every refusal in full: the argument's name, what was expected and what came."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from nlilayers import (
+    AlignmentFactorization,
+    CharNgramEmbedding,
+    DecomposableAlign,
+    DistancePrior,
+    FactorizationMachine,
+    GatedConvBlock,
+    GatedConvEncoder,
+    GaussianPrior,
+    GaussianSelfAttention,
+    Highway,
+    IntraAlign,
+    LinearPrior,
+    SinusoidalPositionalEncoding,
+    masking,
+)
+
+X, WIDE, FLAT, WHOLE = torch.ones(2, 3, 4), torch.ones(2, 3, 5), torch.ones(2, 4), torch.ones(2, 3, 4, dtype=torch.long)
+MASK, SHORT = torch.ones(2, 3, dtype=torch.bool), torch.ones(2, 2, dtype=torch.bool)
+ALIGN, BLOCK, ATTENTION = DecomposableAlign(), GatedConvBlock(4, 5), GaussianSelfAttention(4, 2)
+SEQUENCE = "must be floating point of shape (batch, length, {}), got torch.float32 of shape {}"
+A_MASK = "must be torch.bool of shape (2, 3) with True for real tokens, got torch.bool of shape (2, 2)"
+
+REFUSED: dict[Callable[[], object], str] = {
+    lambda: ALIGN(FLAT, X): "premise " + SEQUENCE.format("features", "(2, 4)"),
+    lambda: ALIGN(X, FLAT): "hypothesis " + SEQUENCE.format("features", "(2, 4)"),
+    lambda: ALIGN(X, X, SHORT): f"premise_mask {A_MASK}",
+    lambda: ALIGN(X, X, MASK, SHORT): f"hypothesis_mask {A_MASK}",
+    lambda: ALIGN(X, WIDE): (
+        "premise and hypothesis must have the same batch and features, got (2, 3, 4) and (2, 3, 5)"
+    ),
+    lambda: ALIGN.alignment_weights(X, X[:1]): (
+        "premise and hypothesis must have the same batch and features, got (2, 3, 4) and (1, 3, 4)"
+    ),
+    lambda: IntraAlign()(FLAT): "x " + SEQUENCE.format("features", "(2, 4)"),
+    lambda: IntraAlign()(X, SHORT): f"mask {A_MASK}",
+    lambda: GaussianSelfAttention(4, 3): (
+        "embed_dim must be a positive multiple of num_heads, got embed_dim=4, num_heads=3"
+    ),
+    lambda: GaussianSelfAttention(4, 2, dropout=1.5): "dropout must be a probability, got 1.5",
+    lambda: GaussianSelfAttention(4, 2, window="wide"): (
+        "window must be None, 'auto' or an integer of at least 0, got 'wide'"
+    ),
+    lambda: GaussianSelfAttention(4, 2, tolerance=1.0): "tolerance must lie between 0 and 1, got 1.0",
+    lambda: ATTENTION(WIDE): "x " + SEQUENCE.format(4, "(2, 3, 5)"),
+    lambda: ATTENTION(X, SHORT): f"mask {A_MASK}",
+    lambda: GatedConvBlock(0, 5): "in_features must be at least 1, got 0",
+    lambda: GatedConvBlock(4, 0): "out_features must be at least 1, got 0",
+    lambda: GatedConvBlock(4, 5, kernel_size=0): "kernel_size must be at least 1, got 0",
+    lambda: BLOCK(WIDE): "hidden " + SEQUENCE.format(4, "(2, 3, 5)"),
+    lambda: BLOCK(X, X): "cell " + SEQUENCE.format(5, "(2, 3, 4)"),
+    lambda: BLOCK(X, WIDE[:, :2]): "cell and hidden must have the same batch and length, got (2, 2, 5) and (2, 3, 4)",
+    lambda: BLOCK(X, None, SHORT): f"mask {A_MASK}",
+    lambda: GatedConvEncoder(4, 5, 0): "num_layers must be at least 1, got 0",
+    lambda: GatedConvEncoder(4, 5, 1, dropout=-0.5): "dropout must be a probability, got -0.5",
+    lambda: GatedConvEncoder(4, 5, 1)(WIDE): "x " + SEQUENCE.format(4, "(2, 3, 5)"),
+    lambda: FactorizationMachine(4, 0): "num_factors must be at least 1, got 0",
+    lambda: FactorizationMachine(0, 4): "in_features must be at least 1, got 0",
+    lambda: FactorizationMachine(4, 3)(WHOLE): (
+        "x must be floating point of shape (..., 4), got torch.int64 of shape (2, 3, 4)"
+    ),
+    lambda: AlignmentFactorization(0, 3): "embed_dim must be at least 1, got 0",
+    lambda: AlignmentFactorization(4, 3)(WIDE, X): (
+        "x must be floating point of shape (..., 4), got torch.float32 of shape (2, 3, 5)"
+    ),
+    lambda: AlignmentFactorization(4, 3)(X, WIDE): (
+        "aligned must be floating point of shape (..., 4), got torch.float32 of shape (2, 3, 5)"
+    ),
+    lambda: AlignmentFactorization(4, 3)(X, FLAT): "x and aligned must have the same shape, got (2, 3, 4) and (2, 4)",
+    lambda: CharNgramEmbedding(0): "embedding_dim must be at least 1, got 0",
+    lambda: CharNgramEmbedding(4, ngram_size=0): "ngram_size must be at least 1, got 0",
+    lambda: CharNgramEmbedding(4, num_embeddings=0): "num_embeddings must be at least 1, got 0",
+    lambda: CharNgramEmbedding(4, num_embeddings=9)(X): (
+        "ids must be integers of shape (..., k), got torch.float32 of shape (2, 3, 4)"
+    ),
+    lambda: SinusoidalPositionalEncoding(3): "embed_dim must be even and at least 2, got 3",
+    lambda: SinusoidalPositionalEncoding(4)(WIDE): "x " + SEQUENCE.format(4, "(2, 3, 5)"),
+    lambda: Highway(0): "in_features must be at least 1, got 0",
+    lambda: Highway(4, 0): "out_features must be at least 1, got 0",
+    lambda: Highway(4, num_layers=0): "num_layers must be at least 1, got 0",
+    lambda: Highway(4)(WIDE): "x must be floating point of shape (..., 4), got torch.float32 of shape (2, 3, 5)",
+    lambda: GaussianPrior(w=0.0): "w must be a finite number above 0, got 0.0",
+    lambda: GaussianPrior(b=0.5): "b must be None or a finite number of at most 0, got 0.5",
+    lambda: LinearPrior(0.0): "w must be a finite number below 0, got 0.0",
+    lambda: DistancePrior(-1): "max_distance must be at least 0, got -1",
+    lambda: masking.lengths_to_mask(torch.ones(2)): (
+        "lengths must be integers of shape (batch,), got torch.float32 of shape (2,)"
+    ),
+    lambda: masking.lengths_to_mask(torch.tensor([1, 3]), 2): (
+        "lengths must lie between 0 and max_length=2, got values from 1 to 3"
+    ),
+    lambda: masking.zero_padding(FLAT, None): "x " + SEQUENCE.format("features", "(2, 4)"),
+    lambda: masking.zero_padding(X, SHORT): f"mask {A_MASK}",
+    lambda: masking.masked_max(FLAT, None): "x " + SEQUENCE.format("features", "(2, 4)"),
+    lambda: masking.masked_max(X, SHORT): f"mask {A_MASK}",
+    lambda: masking.masked_softmax(WHOLE, None): "scores must be floating point, got torch.int64 of shape (2, 3, 4)",
+    lambda: masking.masked_softmax(X, MASK, dim=2): (
+        "mask must be torch.bool with True for real tokens, of a shape that broadcasts to (2, 3, 4) with as many "
+        "dimensions, or (batch, length) for the tokens of dimension 2, got torch.bool of shape (2, 3)"
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "text"), REFUSED.items(), ids=REFUSED.values())
+def test_a_refusal_says_what_came(call: Callable[[], object], text: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        call()
+    assert str(refused.value) == text
+
+
+def test_a_string_is_no_sequence_of_words() -> None:
+    with pytest.raises(TypeError) as refused:
+        CharNgramEmbedding(4, num_embeddings=9).encode("word")
+    assert str(refused.value) == "words must be a sequence of strings, got the string 'word'"
+
+
+def test_what_lies_on_the_edge_is_taken() -> None:
+    assert GatedConvEncoder(1, 1, 1, kernel_size=1, dropout=1.0)(X[..., :1]).shape == (2, 3, 1)
+    assert GaussianSelfAttention(1, 1, window=0, dropout=1.0)(X[..., :1]).shape == (2, 3, 1)
+    assert AlignmentFactorization(1, 1)(X[..., :1], X[..., :1]).shape == (2, 3, 3)
+    assert CharNgramEmbedding(1, ngram_size=1, num_embeddings=1).table(["a"]).shape == (1, 1)
+    assert SinusoidalPositionalEncoding(2)(X[..., :2]).shape == (2, 3, 2)
+    assert Highway(1)(X[..., :1]).shape == (2, 3, 1)
+    assert DistancePrior(0)(2).shape == (2, 2) and GaussianPrior(b=0.0).b.item() == 0
+    assert masking.lengths_to_mask(torch.tensor([0, 2]), 2).tolist() == [[False, False], [True, True]]
