@@ -79,7 +79,8 @@ def page(held: dict[str, Any]) -> str:
         f'Compiled is `torch.compile(fullgraph=True, dynamic=True)` with "{held["backend"]}", one after the other for '
         f"ten batches (pairs × words of the premise × words of the hypothesis): {first}, {', '.join(others)}. In the "
         "last four, sizes are equal that were not. Compared are the outputs and the gradients of their mean square by "
-        "every parameter and input. Exported and ONNX programs (`torch.export`, saved and "
+        "every parameter and input; a batch in which a rectified unit lies so near 0 that float32 and float64 differ "
+        "about it is drawn anew. Exported and ONNX programs (`torch.export`, saved and "
         "loaded; `torch.onnx.export(dynamo=True)` in onnxruntime) were made from the first batch alone and read the "
         f"nine others and {ones}.",
         _table(rows),

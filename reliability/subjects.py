@@ -52,10 +52,10 @@ class Subject:
         """A layer for long sentences has longer ones."""
         return shape._replace(premise=self.case.shortest - 1 + shape.premise)
 
-    def inputs(self, shape: Shape) -> tuple[Any, ...]:
+    def inputs(self, shape: Shape, seed: int = 0) -> tuple[Any, ...]:
         """A batch; a model is given a premise and a hypothesis."""
         batch, premise, hypothesis = self.fitted(shape)
-        drawn = self.case.inputs(batch, premise, other=hypothesis)
+        drawn = self.case.inputs(batch, premise, seed, other=hypothesis)
         single = tuple(x.float() if x.is_floating_point() else x for x in drawn)
         return as_sentences(single) if self.case.paired else single
 
