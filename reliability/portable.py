@@ -7,15 +7,12 @@ Writes ``reliability/portable.json``. All run in float32 and in evaluation, so t
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 from reliability import compiled, exported, limits, meta
 from reliability.subjects import LARGE, ONES, SMALL, Shape, Subject, subjects

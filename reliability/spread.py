@@ -6,14 +6,11 @@ Writes ``reliability/spread.json``.
 """
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 from reliability import copies, launched, parallel, transforms
 from reliability.cases import CASES
