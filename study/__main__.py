@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from study import report
+from study.ensembles import ensembles
 from study.plan import ENCODED, VARIANTS, jobs
 from study.training import Places, result_file, run_job
 from study.tuning import families, tune, tuned, tuned_file
@@ -44,6 +45,7 @@ def main() -> None:
             ready = [job for job in ready if tuned_file(VARIANTS[job.variant].family).exists()]
             submitted = [pool.submit(run_job, job, places, tuned(VARIANTS[job.variant].family)) for job in ready]
             failed += wait("trained", ready, submitted)
+        ensembles(places)
     report.write()
     if not options.report and failed:
         sys.exit(f"{failed} runs failed; the same command tries them again")

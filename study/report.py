@@ -13,6 +13,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from study.compare import Difference, difference
+from study.ensembles import ensemble_accuracy
 from study.markdown import spread, table
 from study.peers import MAJORITY, PEERS
 from study.plan import BENCHES, CLAIMS, ENCODED, MODELS, TUNING_EPOCHS, Claim, jobs
@@ -20,6 +21,18 @@ from study.training import RESULTS, result_file, results, unpacked
 
 PAGES = Path(__file__).parent.parent / "docs" / "study"
 PAIRS = {"snli22k": 9_824, "snli58k": 9_824, "snli10k": 9_824, "sick": 4_927, "mnli20k": 9_815}
+COLUMNS = (
+    "model",
+    "parameters",
+    "test",
+    "hard",
+    "dev",
+    "best epochs",
+    "pairs/s",
+    "five together",
+    "public implementation",
+)
+"""Of the tables of models; five together are the mean of five seeds' probabilities."""
 Results = dict[tuple[str, str], list[dict[str, Any]]]
 
 
@@ -52,9 +65,19 @@ def models_page(kept: Results) -> str:
         lines = list(_models(bench, kept))
         if lines:
             curves = f"![Dev accuracy of every model after each epoch on {bench}](curves-{bench}.png)"
-            head = ["model", "parameters", "test", "hard", "dev", "best epochs", "pairs/s", "public implementation"]
-            majority = ["majority", "–", f"{MAJORITY[bench]:.1f}", "–", "–", "–", "–", "–"]
-            re2 = ["RE2", "–", "–", "–", "–", "–", "–", PEERS.get((bench, "RE2"), "–")]
+            head = [
+                "model",
+                "parameters",
+                "test",
+                "hard",
+                "dev",
+                "best epochs",
+                "pairs/s",
+                "ensemble of 5",
+                "public implementation",
+            ]
+            majority = ["majority", "–", f"{MAJORITY[bench]:.1f}", "–", "–", "–", "–", "–", "–"]
+            re2 = ["RE2", "–", "–", "–", "–", "–", "–", "–", PEERS.get((bench, "RE2"), "–")]
             parts += [f"## {bench}", table(head, [majority, *lines, re2]), curves]
     return "\n\n".join([*parts, "## What is missing", missing(kept)]) + "\n"
 
@@ -63,6 +86,7 @@ def _models(bench: str, kept: Results) -> Iterator[list[str]]:
     for variant in (*MODELS, *ENCODED):
         found = kept.get((bench, variant.name), [])
         if found:
+            together = ensemble_accuracy(bench, variant.name)
             hard = [r["accuracy"]["hard"] for r in found if "hard" in r["accuracy"]]
             yield [
                 variant.name,
@@ -72,6 +96,7 @@ def _models(bench: str, kept: Results) -> Iterator[list[str]]:
                 spread([r["accuracy"]["dev"] for r in found]),
                 ", ".join(str(r["best_epoch"]) for r in found),
                 f"{statistics.median(r['pairs_per_second'] for r in found):,.0f}",
+                "–" if together is None else f"{100 * together:.1f}",
                 PEERS.get((bench, variant.name), "–"),
             ]
 
@@ -82,7 +107,9 @@ def missing(kept: Results) -> str:
     done = sum(result_file(job).exists() for job in planned)
     found = [result for group in kept.values() for result in group]
     hours = sum(result["seconds"] for result in found) / 3600
-    machines = sorted({f"{r['machine']}, torch {r['torch']}, {r['threads']} threads a run" for r in found})
+    machines = sorted(
+        {f"{r['machine']}, torch {r['torch']}, {r['threads']} thread{'s' * (r['threads'] > 1)} a run" for r in found}
+    )
     return (
         f"{done} of the {len(planned)} runs of the small budget are done, {hours:.1f} hours of training in all, on "
         f"{'; '.join(machines) or 'no machine yet'}. `python -m study --data DATA` trains the others."

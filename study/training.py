@@ -66,6 +66,11 @@ def result_file(job: Job) -> Path:
     return RESULTS / job.bench / f"{slug(job.variant)}-seed{job.seed}.json"
 
 
+def run_folder(job: Job, places: Places) -> Path:
+    """Where a run and its weights are."""
+    return places.runs / job.bench / f"{slug(job.variant)}-seed{job.seed}"
+
+
 def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Settings:
     """The model, recipe and files of a run: the protocol's, then the tuned options, then the variant's own."""
     bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
@@ -99,8 +104,7 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
     if target.exists():
         return
     bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
-    folder = places.runs / job.bench / f"{slug(job.variant)}-seed{job.seed}"
-    settings, run, metrics = train(job, places, options, folder)
+    settings, run, metrics = train(job, places, options, run_folder(job, places))
     accuracies, right = tested(settings, run, bench, places)
     write_result(
         target,
