@@ -97,3 +97,7 @@ def test_one_pair_and_one_word_are_compiled_by_themselves() -> None:
 def test_a_convolution_is_compiled_again_for_fewer_than_sixteen_rows() -> None:
     assert limits.graphs_of_a_convolution((16, 21, 99)) == 1
     assert limits.graphs_of_a_convolution((16, 21, 99, 15)) == 2
+
+
+def test_inductor_compiles_sums_of_more_than_4096_numbers_again() -> None:
+    assert [limits.graphs_of_a_prior(lengths) for lengths in ((41, 64), (41, 65))] == [1, 2]
