@@ -167,8 +167,8 @@ def said(found: dict[str, Any]) -> str:
         f"{_count(one, 'graph')} of an alignment after the first batch, {five} after the four with a 1 as well. "
         "Exported and ONNX programs read them like all others.",
         "**Sums of more than 4,096 numbers.** On a CPU, inductor adds up float32 numbers in one way up to 4,096 of "
-        "them and in another beyond, and compiles a step again when a sum crosses that: the gradient of a prior's scalars, "
-        "over all pairs of words, or of a bias, over all words or characters of a batch. A prior's step is "
+        "them and in another beyond, and compiles a step again when a sum crosses that: the gradient of a prior's "
+        "scalars, over all pairs of words, or of a bias, over all words or characters of a batch. A prior's step is "
         f"{_count(short, 'graph')} for 41 and 64 words, {long} for 41 and 65. Hence the rows above with more than one.",
         "**Few words.** `nn.Conv1d`, which CAFE reads characters with, is compiled once more for a batch of fewer than "
         f"16 words: {_count(many, 'graph')} for 16, 21 and 99 rows, {few} with 15.",
