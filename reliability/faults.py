@@ -111,6 +111,8 @@ def _child(script: str, words: list[str], log: Path, fault: Fault | None, powerl
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(log / name, os.O_CREAT | os.O_WRONLY), number)
     os.environ |= {"ACCELERATE_USE_CPU": "true", "COLUMNS": "200"}
+    # A shell without job control has what it starts in the background ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)
     if powerless and os.getuid() == 0:
         _heed_permissions()
@@ -369,7 +371,9 @@ class Attack:
     def signals(self, times: int, seed: int = 0) -> Tally:
         """Ctrl-C and SIGTERM at random times after the folder is claimed."""
         tally, clock = Tally(), random.Random(seed)
-        while tally.strikes < times:
+        for _ in range(50 * times):
+            if tally.strikes == times:
+                break
             number = (signal.SIGINT, signal.SIGTERM)[tally.strikes % 2]
             output = self.folder("stopped")
             running = self.start(output)
