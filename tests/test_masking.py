@@ -258,3 +258,11 @@ def test_a_program_for_rectangles_of_scores_takes_squares_too() -> None:
     seen, square = ((normal(0, 2, n, 5), normal(1, 2, n, 5) > 0) for n in (3, 5))
     program = torch.export.export(Softmax(), seen, dynamic_shapes=(axes, axes)).module()
     assert torch.equal(program(*square), masking.masked_softmax(*square))
+
+
+def test_compiled_code_reads_no_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = torch.tensor([2, 9])
+    with pytest.raises(ValueError, match="between 0 and max_length=3"):
+        masking.lengths_to_mask(lengths, max_length=3)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert masking.lengths_to_mask(lengths, max_length=3).sum(dim=1).tolist() == [2, 3]
