@@ -260,7 +260,7 @@ def test_a_program_for_rectangles_of_scores_takes_squares_too() -> None:
     assert torch.equal(program(*square), masking.masked_softmax(*square))
 
 
-def test_compiled_code_reads_no_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lengths_are_not_read_in_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = torch.tensor([2, 9])
     with pytest.raises(ValueError, match="between 0 and max_length=3"):
         masking.lengths_to_mask(lengths, max_length=3)
