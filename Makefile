@@ -46,7 +46,7 @@ reliability: $(READY)  ## every attack at full size; writes docs/reliability
 	for attack in $(ATTACKS); do $(BIN)/python -m reliability.$$attack || exit 1; done
 	$(BIN)/python -m reliability.report
 
-mutants: $(READY)  ## every mutant of the library, an hour or more; writes docs/reliability/mutants.md
+mutants: $(READY)  ## every mutant of the library, which takes long; writes docs/reliability/mutants.md
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,reliability]'
 	$(BIN)/python -m reliability.mutants
 	$(BIN)/python -m reliability.report

@@ -15,12 +15,11 @@ import matplotlib.pyplot as plt
 from study.compare import Difference, difference
 from study.ensembles import ensemble_accuracy
 from study.markdown import spread, table
-from study.peers import MAJORITY, PEERS
+from study.peers import PEERS
 from study.plan import BENCHES, CLAIMS, ENCODED, MODELS, TUNING_EPOCHS, Claim, jobs
 from study.training import RESULTS, result_file, results, unpacked
 
 PAGES = Path(__file__).parent.parent / "docs" / "study"
-PAIRS = {"snli22k": 9_824, "snli58k": 9_824, "snli10k": 9_824, "sick": 4_927, "mnli20k": 9_815}
 COLUMNS = (
     "model",
     "parameters",
@@ -65,20 +64,10 @@ def models_page(kept: Results) -> str:
         lines = list(_models(bench, kept))
         if lines:
             curves = f"![Dev accuracy of every model after each epoch on {bench}](curves-{bench}.png)"
-            head = [
-                "model",
-                "parameters",
-                "test",
-                "hard",
-                "dev",
-                "best epochs",
-                "pairs/s",
-                "ensemble of 5",
-                "public implementation",
-            ]
-            majority = ["majority", "–", f"{MAJORITY[bench]:.1f}", "–", "–", "–", "–", "–", "–"]
-            re2 = ["RE2", "–", "–", "–", "–", "–", "–", "–", PEERS.get((bench, "RE2"), "–")]
-            parts += [f"## {bench}", table(head, [majority, *lines, re2]), curves]
+            share = next(r["majority"] for (name, _), found in kept.items() if name == bench for r in found)
+            majority = ["majority", "–", f"{100 * share:.1f}", *["–"] * 6]
+            re2 = ["RE2", *["–"] * 7, PEERS.get((bench, "RE2"), "–")]
+            parts += [f"## {bench}", table(COLUMNS, [majority, *lines, re2]), curves]
     return "\n\n".join([*parts, "## What is missing", missing(kept)]) + "\n"
 
 
@@ -144,7 +133,7 @@ def compared(claim: Claim, bench: str, kept: Results) -> Difference | None:
     if not seeds:
         return None
     return difference(
-        *([unpacked(side[seed]["right"], PAIRS[bench]).numpy() for seed in seeds] for side in (better, worse))
+        *([unpacked(side[seed]["right"], side[seed]["pairs"]).numpy() for seed in seeds] for side in (better, worse))
     )
 
 

@@ -106,6 +106,7 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
     bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
     settings, run, metrics = train(job, places, options, run_folder(job, places))
     accuracies, right = tested(settings, run, bench, places)
+    classes = [sum(row) for row in metrics["test"]["confusion"]]
     write_result(
         target,
         {
@@ -120,6 +121,8 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
             "best_epoch": metrics["best_epoch"],
             "dev": [epoch["dev"] for epoch in metrics["history"]],
             "accuracy": {"dev": metrics["dev"]["accuracy"], **accuracies},
+            "pairs": len(right),
+            "majority": max(classes) / len(right),
             "right": packed(right),
             "priors": priors(settings, run),
             **machine(),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import re
 import string
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from nli_common.options import converted, parse_options
 from nli_common.script import Script
 
 README = Path(__file__).parent.parent / "examples" / "README.md"
+PAGES = sorted((README.parents[1] / "docs" / "models").glob("*.md"))
 UNITS = {"K": 1e3, "M": 1e6}
 LETTERS = [chr(code) for code in range(33, 33 + 99)]
 
@@ -54,3 +56,16 @@ def test_counts_and_deviations(row: list[str]) -> None:
         return
     published = float(papers.rstrip(string.ascii_letters)) * UNITS[papers[-1].upper()]
     assert deviation == f"{100 * (counted / published - 1):+.2f} %"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_the_pages_of_the_models_have_the_same_counts(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if page.stem == "index":
+        defaults = {row[0]: row[2] for row in reversed(rows())}
+        shown = re.findall(r"\((\w+)\.md\) \|.*\| ([\d,]+) \|", text)
+        assert {f"{name}.py": count for name, count in shown} == defaults
+        return
+    lines = [line for line in text.splitlines() if line.startswith("|") and re.search(r"\| [\d,]{6,} \|", line)]
+    shown = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
+    assert shown == [row[1:] for row in rows() if row[0] == f"{page.stem}.py"]

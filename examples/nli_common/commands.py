@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
+import torch.distributed as dist
 import tyro
 
 from nli_common.errors import InputError
@@ -84,6 +85,7 @@ def main(script: Script) -> None:
     style = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog=f"{script.name}.py", config=style)
+        _leave_other_processes()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -98,6 +100,12 @@ def main(script: Script) -> None:
 
 def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt(number)
+
+
+def _leave_other_processes() -> None:
+    """End the threads that exchanged tensors: one that is still busy when the interpreter goes aborts the process."""
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _explain_command(script: Script) -> Any:
