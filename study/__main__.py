@@ -15,6 +15,7 @@ from study.ensembles import ensembles
 from study.plan import ENCODED, VARIANTS, jobs
 from study.training import Places, result_file, run_job
 from study.tuning import families, tune, tuned, tuned_file
+from study.windows import windows
 
 
 def main() -> None:
@@ -46,6 +47,7 @@ def main() -> None:
             submitted = [pool.submit(run_job, job, places, tuned(VARIANTS[job.variant].family)) for job in ready]
             failed += wait("trained", ready, submitted)
         ensembles(places)
+        windows(places)
     report.write()
     if not options.report and failed:
         sys.exit(f"{failed} runs failed; the same command tries them again")

@@ -18,6 +18,7 @@ from study.markdown import spread, table
 from study.peers import PEERS
 from study.plan import BENCHES, CLAIMS, ENCODED, MODELS, TUNING_EPOCHS, Claim, jobs
 from study.training import RESULTS, result_file, results, unpacked
+from study.windows import TEXTS, WORDS, held_windows
 
 PAGES = Path(__file__).parent.parent / "docs" / "study"
 COLUMNS = (
@@ -166,8 +167,28 @@ def priors_page(kept: Results) -> str:
             "# What the priors learn",
             "w and b of each Gaussian prior of the Gaussian Transformer, a column for each seed, from the first "
             "encoding block to the last interaction block. They start at 0.1 and −0.1.",
-            table(["bench", "variant", "block", "w", "b"], lines) + "\n",
+            table(["bench", "variant", "block", "w", "b"], lines),
+            *window_section(),
         )
+    )
+
+
+def window_section() -> tuple[str, str, str]:
+    """What the attention's window changes."""
+    lines = []
+    for held in held_windows():
+        for texts, found in held["texts"].items():
+            counts = (f"{found[name]:,}" for name in ("pairs", "windows", "other_predictions"))
+            sizes = (f"{found[name]:.2g}" for name in ("largest_difference", "largest_logit"))
+            lines.append([held["bench"], texts, *counts, *sizes])
+    head = ["bench", "texts", "pairs", "windows", "other predictions", "largest difference", "largest logit"]
+    return (
+        "## Their window",
+        "By default the attention leaves out what its prior makes too small to matter. The same weights, seed 0, once "
+        "with every score and once so: of the test pairs, whose sentences are so short that no window pays, and of "
+        f"{TEXTS} texts of {WORDS:,} words made of the test set's premises; how many attentions took a window, how "
+        "many predictions became others, and how far the logits are apart.",
+        table(head, lines) + "\n",
     )
 
 

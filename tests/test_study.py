@@ -5,11 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from reliability.cases import MODELS
 from study import report
 from study.compare import difference
 from study.files import prepared
 from study.plan import BENCHES, CLAIMS, ENCODED, VARIANTS, jobs
 from study.training import Places, settings_of
+from study.windows import WORDS, compared, long_texts
+
+from nli_common.data import Sentence
 
 ROOT = Path(__file__).parent.parent
 
@@ -82,6 +87,21 @@ def test_the_pages_are_those_of_the_results(tmp_path: Path) -> None:
     written = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.md")}
     held = {name: (ROOT / "docs" / "study" / name).read_text(encoding="utf-8") for name in written}
     assert written == held and len(written) > 3
+
+
+def test_long_texts_are_read_in_windows_and_short_ones_are_not() -> None:
+    torch.manual_seed(0)
+    case = MODELS["GaussianTransformer"]
+    model = case.build().get_submodule("model")
+    p, p_mask, _, h, h_mask, _ = case.inputs(8, 6)
+    assert compared(model, [(Sentence(p, p_mask), Sentence(h, h_mask))])["windows"] == 0
+    words = Sentence(torch.randint(1, 5, (16, 400)), torch.ones(16, 400, dtype=torch.bool))
+    texts = list(long_texts([(words, Sentence(h, h_mask))]))
+    assert [side.tokens.shape[1] for side in texts[1]] == [WORDS, int(h_mask[1].sum())]
+    assert torch.equal(torch.cat([premise.tokens[0] for premise, _ in texts]), words.tokens.flatten()[: 6 * WORDS])
+    found = compared(model, texts)
+    assert (found["pairs"], found["other_predictions"]) == (6, 0) and found["windows"] > 0
+    assert found["largest_difference"] < 1e-5 * found["largest_logit"]
 
 
 def test_a_run_says_all_it_was_trained_with(places: Places) -> None:
