@@ -1,7 +1,7 @@
 """What is trained on what, how often, and by which protocol."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nli_common.tables import Row
@@ -80,6 +80,8 @@ class Variant:
     family: str
     """The variant whose rate and dropout were tuned for it."""
     row: Row
+    unit_vectors: bool = False
+    """Give every word vector the length 1."""
 
 
 def _variant(name: str, family: str, script: str, model: str = "", **options: Any) -> Variant:
@@ -125,6 +127,7 @@ ABLATIONS = (
     _gt("trainable bias", locality="trainable"),
     _gt("Gaussian, Eq 3", locality="gaussian"),
     _gt("n-grams summed", ngrams="sum"),
+    replace(_variant("attention, unit vectors", "attention", _TR, "AttentionModelConfig"), unit_vectors=True),
     _cnn("words"),
     _cnn("tags", use_pos=True),
     _cnn("characters", use_chars=True),
@@ -223,5 +226,6 @@ CLAIMS = (
     Claim("Tay et al. 2018, Table 3", "tags help", _CAFE_150, "CAFE 150, no tags"),
     Claim("Nguyen 2019, Table 3", "the hybrid beats attention", "hybrid", "attention"),
     Claim("Nguyen 2019, Table 3", "attention beats an LSTM", "attention", "LSTM"),
+    Claim("Nguyen 2019", "word vectors have unit length", "attention, unit vectors", "attention"),
     Claim("no paper", "aligning frozen features helps", "frozen encoder, aligned", "frozen encoder, pooled"),
 )

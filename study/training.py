@@ -80,7 +80,7 @@ def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Setting
         dev=places.pairs(bench.dev),
         test=places.pairs(bench.test),
         vectors=places.data / bench.vectors,
-        unit_vectors=script.data.unit_vectors,
+        unit_vectors=variant.unit_vectors,
         cache=places.cache,
     )
     encoder = {"encoder": str(places.encoder)} if variant in ENCODED else {}
