@@ -177,17 +177,16 @@ def jobs(budget: str) -> Iterator[Job]:
             for bench in ("snli22k", "sick"):
                 yield from (Job(bench, name, seed) for name in (*ablations, *encoded))
         return
-    fast = [name for name in models if name not in SLOW]
-    yield from (Job("snli22k", name, 0) for name in models)
-    for seed in range(3):
-        yield from (Job(bench, name, seed) for bench in ("sick", "snli10k") for name in (*models, *encoded))
+    small, fast = ("sick", "snli10k"), [name for name in models if name not in SLOW]
     for seed in range(5):
-        yield from (Job(bench, name, seed) for bench in ("snli10k", "sick") for name in ablations)
-        if seed in (1, 2):
-            yield from (Job("snli22k", name, seed) for name in fast)
+        some = models if seed < 3 else fast
+        yield from (Job(bench, name, seed) for bench in small for name in some)
+        if seed < 3:
+            yield from (Job(bench, name, seed) for bench in small for name in encoded)
+            yield from (Job("snli22k", name, seed) for name in (fast if seed else models))
+        yield from (Job(bench, name, seed) for bench in small for name in ablations)
         if seed == 2:
             yield from (Job("mnli20k", name, 0) for name in models)
-    yield from (Job(bench, name, seed) for seed in (3, 4) for bench in ("sick", "snli10k") for name in fast)
 
 
 @dataclass(frozen=True)

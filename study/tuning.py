@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from study.plan import DROPOUTS, RATES, TUNING_BENCH, TUNING_DROPOUT, TUNING_EPOCHS, VARIANTS, Job
+from study.plan import DROPOUTS, RATES, TUNING_BENCH, TUNING_DROPOUT, TUNING_EPOCHS, Job
 from study.training import RESULTS, Places, slug, train, write_result
 
 
@@ -17,11 +17,6 @@ def tuned(family: str) -> dict[str, Any]:
     """The chosen options."""
     chosen: dict[str, Any] = json.loads(tuned_file(family).read_text())["chosen"]
     return chosen
-
-
-def families() -> list[str]:
-    """Every family, once."""
-    return list(dict.fromkeys(variant.family for variant in VARIANTS.values()))
 
 
 def tune(family: str, places: Places) -> None:

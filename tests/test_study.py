@@ -10,7 +10,8 @@ from reliability.cases import MODELS
 from study import report
 from study.compare import difference
 from study.files import prepared
-from study.plan import BENCHES, CLAIMS, ENCODED, VARIANTS, jobs
+from study.plan import BENCHES, CLAIMS, ENCODED, VARIANTS, Job, jobs
+from study.queue import Queue
 from study.training import Places, settings_of
 from study.windows import WORDS, compared, long_texts
 
@@ -87,6 +88,22 @@ def test_the_pages_are_those_of_the_results(tmp_path: Path) -> None:
     written = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.md")}
     held = {name: (ROOT / "docs" / "study" / name).read_text(encoding="utf-8") for name in written}
     assert written == held and len(written) > 3
+
+
+def test_runs_wait_until_their_family_is_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("study.training.RESULTS", tmp_path)
+    monkeypatch.setattr("study.tuning.RESULTS", tmp_path)
+    da, intra = (Job("sick", name, 0) for name in ("DA", "DA, intra-attention"))
+    queue = Queue([da, Job("snli10k", "DA", 0), intra])
+    assert [queue.take() for _ in range(3)] == ["DA", "DA, intra-attention", None]
+    (tmp_path / "tuning").mkdir()
+    (tmp_path / "tuning" / "da-intra-attention.json").touch()
+    assert [queue.take(), queue.take()] == [intra, None]
+    (tmp_path / "tuning" / "da.json").touch()
+    assert [queue.take() for _ in range(3)] == [da, Job("snli10k", "DA", 0), None]
+    (tmp_path / "sick").mkdir()
+    (tmp_path / "sick" / "da-seed0.json").touch()
+    assert Queue([da, intra]).take() == intra
 
 
 def test_long_texts_are_read_in_windows_and_short_ones_are_not() -> None:

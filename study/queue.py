@@ -1,0 +1,63 @@
+"""What is left to train, and who trains it."""
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+
+import torch
+
+from study.plan import VARIANTS, Job
+from study.training import Places, result_file, run_job
+from study.tuning import tune, tuned, tuned_file
+
+Task = Job | str
+"""A run, or a family that is to be tuned."""
+
+
+class Queue:
+    """Runs in the plan's order; those of a family wait until it is tuned.
+
+    Args:
+        wanted: all runs; those whose results are there are left out.
+    """
+
+    def __init__(self, wanted: Iterable[Job]) -> None:
+        self.left = [job for job in wanted if not result_file(job).exists()]
+        self.tuning: set[str] = set()
+
+    def take(self) -> Task | None:
+        """The next run that can start, or the family to be tuned for it; ``None`` if all that is left has to wait."""
+        for job in self.left:
+            family = VARIANTS[job.variant].family
+            if tuned_file(family).exists():
+                self.left.remove(job)
+                return job
+            if family not in self.tuning:
+                self.tuning.add(family)
+                return family
+        return None
+
+
+def work(queue: Queue, places: Places, workers: int) -> int:
+    """Do all that is left, so much at the same time, and say what is done as it gets done; how many failed."""
+    started, failed = time.monotonic(), 0
+    threads = max(1, torch.get_num_threads() // workers)
+    running: dict[Future[None], Task] = {}
+    with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
+        while True:
+            while len(running) < workers and (task := queue.take()) is not None:
+                running[_submit(pool, task, places)] = task
+            if not running:
+                return failed + len(queue.left)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                task, error = running.pop(future), future.exception()
+                failed += error is not None
+                outcome = "done" if error is None else f"failed: {error}"
+                print(f"{time.monotonic() - started:7.0f} s  {len(queue.left)} left  {task}: {outcome}", flush=True)
+
+
+def _submit(pool: ProcessPoolExecutor, task: Task, places: Places) -> "Future[None]":
+    if isinstance(task, str):
+        return pool.submit(tune, task, places)
+    return pool.submit(run_job, task, places, tuned(VARIANTS[task.variant].family))
