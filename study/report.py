@@ -59,8 +59,8 @@ def models_page(kept: Results) -> str:
     """A table and the learning curves for each bench."""
     parts = [
         "# Models on real pairs",
-        "Test accuracy in per cent: mean ± standard deviation over the seeds (their number). Pairs a second are those of "
-        "the training, two runs at a time with other work beside them; [speed](../speed/index.md) is measured elsewhere.",
+        "Test accuracy in per cent: mean ± standard deviation over the seeds (their number). Pairs a second are those "
+        "of the training, two runs at a time and other work beside them; [speed](../speed/index.md) has its own page.",
     ]
     for bench in BENCHES:
         lines = list(_models(bench, kept))
