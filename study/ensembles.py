@@ -1,13 +1,13 @@
 """Five seeds of a model as one: the mean of their probabilities."""
 
-import json
 from pathlib import Path
 
 from nli_common.data import open_corpus
 from nli_common.evaluating import evaluate_on
 from nli_common.runs import Run
-from study.plan import BENCHES, MODELS, Job
-from study.training import RESULTS, Places, result_file, run_folder, settings_of, slug, write_result
+from study.plan import BENCHES, MODELS, Job, Variant
+from study.results import kept
+from study.training import RESULTS, Places, held, options_of, run_folder, settings_of, slug, write_result
 from study.tuning import tuned
 
 SEEDS = 5
@@ -23,18 +23,29 @@ def ensembles(places: Places) -> None:
     for bench in BENCHES.values():
         for variant in MODELS:
             jobs = [Job(bench.name, variant.name, seed) for seed in range(SEEDS)]
-            target = ensemble_file(bench.name, variant.name)
             runs = [Run(run_folder(job, places)) for job in jobs]
-            trained = all(result_file(job).exists() for job in jobs) and all(run.weights.exists() for run in runs)
-            if target.exists() or not trained:
+            trained = all(kept(job) is not None for job in jobs) and all(run.metrics.exists() for run in runs)
+            options = tuned(variant.family)
+            if options is None or not trained or held_ensemble(bench.name, variant) is not None:
                 continue
-            settings = settings_of(jobs[0], places, tuned(variant.family))
+            settings = settings_of(jobs[0], places, options)
             corpus = open_corpus(places.pairs(bench.test), places.cache)
             _, metrics = evaluate_on(settings.script, runs, corpus, bench.test, places.data / bench.vectors)
-            write_result(target, {"bench": bench.name, "variant": variant.name, "test": metrics["accuracy"]})
+            write_result(
+                ensemble_file(bench.name, variant.name),
+                {
+                    "bench": bench.name,
+                    "variant": variant.name,
+                    "options": options_of(jobs[0], options),
+                    "test": metrics["accuracy"],
+                },
+            )
 
 
-def ensemble_accuracy(bench: str, variant: str) -> float | None:
+def held_ensemble(bench: str, variant: Variant) -> float | None:
     """The test accuracy of an ensemble, or ``None`` if it was not tested."""
-    path = ensemble_file(bench, variant)
-    return float(json.loads(path.read_text())["test"]) if path.exists() else None
+    options = tuned(variant.family)
+    if options is None:
+        return None
+    result = held(ensemble_file(bench, variant.name), options_of(Job(bench, variant.name, 0), options))
+    return None if result is None else float(result["test"])

@@ -19,7 +19,7 @@ def prepared(source: Path, folder: Path) -> Path:
     if "sentence1_raw" in columns:
         return source
     target = folder / source.name
-    if not target.exists():
+    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(target, lambda path: _cut(source, path))
     return target
@@ -29,9 +29,9 @@ def _cut(source: Path, target: Path) -> None:
     with gzip.open(source, "rt", encoding="utf-8", newline="") as old, gzip.open(target, "wt", encoding="utf-8") as new:
         new.write("gold_label\tsentence1\tsentence2\n")
         for row in csv.DictReader(old, delimiter="\t", quoting=csv.QUOTE_NONE):
-            sides = [row.get(name) or row[f"{name}_tok"] for name in ("sentence1", "sentence2")]
             if row["gold_label"] in LABELS:
-                new.write("\t".join([row["gold_label"], *(tokens(side) for side in sides)]) + "\n")
+                sides = (row[name if name in row else f"{name}_tok"] for name in ("sentence1", "sentence2"))
+                new.write("\t".join([row["gold_label"], *map(tokens, sides)]) + "\n")
 
 
 def tokens(text: str) -> str:

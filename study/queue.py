@@ -3,13 +3,15 @@
 import time
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
 import torch
 
 from study.plan import VARIANTS, Job
-from study.training import Places, result_file, run_job
-from study.tuning import tune, tuned, tuned_file
+from study.results import kept
+from study.training import Places, run_job
+from study.tuning import tune, tuned
 
 Task = Job | str
 """A run, or a family that is to be tuned."""
@@ -23,14 +25,14 @@ class Queue:
     """
 
     def __init__(self, wanted: Iterable[Job]) -> None:
-        self.left = [job for job in wanted if not result_file(job).exists()]
+        self.left = [job for job in wanted if kept(job) is None]
         self.tuning: set[str] = set()
 
     def take(self) -> Task | None:
         """The next run that can start, or the family to be tuned for it; ``None`` if all that is left has to wait."""
         for job in self.left:
             family = VARIANTS[job.variant].family
-            if tuned_file(family).exists():
+            if tuned(family) is not None:
                 self.left.remove(job)
                 return job
             if family not in self.tuning:
@@ -46,8 +48,11 @@ def work(queue: Queue, places: Places, workers: int) -> int:
     running: dict[Future[None], Task] = {}
     with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
         while True:
-            while len(running) < workers and (task := queue.take()) is not None:
-                running[_submit(pool, task, places)] = task
+            try:
+                while len(running) < workers and (task := queue.take()) is not None:
+                    running[_submit(pool, task, places)] = task
+            except BrokenProcessPool:
+                return failed + len(queue.left)
             if not running:
                 return failed + len(queue.left)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -60,4 +65,6 @@ def work(queue: Queue, places: Places, workers: int) -> int:
 def _submit(pool: ProcessPoolExecutor, task: Task, places: Places) -> "Future[None]":
     if isinstance(task, str):
         return pool.submit(tune, task, places)
-    return pool.submit(run_job, task, places, tuned(VARIANTS[task.variant].family))
+    options = tuned(VARIANTS[task.variant].family)
+    assert options is not None
+    return pool.submit(run_job, task, places, options)

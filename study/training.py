@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import dataclasses
+import hashlib
 import importlib
 import json
 import os
@@ -71,50 +72,62 @@ def run_folder(job: Job, places: Places) -> Path:
     return places.runs / job.bench / f"{slug(job.variant)}-seed{job.seed}"
 
 
-def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Settings:
-    """The model, recipe and files of a run: the protocol's, then the tuned options, then the variant's own."""
+def options_of(job: Job, options: Mapping[str, Any]) -> dict[str, Any]:
+    """How a run is trained: by the protocol, then the tuned options, then the variant's own."""
+    return {**PROTOCOL, **options, **VARIANTS[job.variant].row.options}
+
+
+def held(path: Path, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What is kept in a file if it was trained with these options, or ``None``: another plan's figures are not ours."""
+    if not path.exists():
+        return None
+    result: dict[str, Any] = json.loads(path.read_text())
+    return result if result["options"] == options else None
+
+
+def settings_of(job: Job, places: Places, options: Mapping[str, Any], *, test: bool = True) -> Settings:
+    """The model, recipe and files of a run."""
     bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
     script: Script = importlib.import_module(variant.row.script).SCRIPT
     data = Data(
         train=places.pairs(bench.train),
         dev=places.pairs(bench.dev),
-        test=places.pairs(bench.test),
+        test=places.pairs(bench.test) if test else None,
         vectors=places.data / bench.vectors,
         unit_vectors=variant.unit_vectors,
         cache=places.cache,
     )
     encoder = {"encoder": str(places.encoder)} if variant in ENCODED else {}
-    row = Row(variant.name, {**PROTOCOL, **options, **variant.row.options, **encoder}, model=variant.row.model)
+    row = Row(variant.name, {**options_of(job, options), **encoder}, model=variant.row.model)
     return settle(script, row, {}, data)
 
 
-def train(job: Job, places: Places, options: Mapping[str, Any], folder: Path) -> tuple[Settings, Run, dict[str, Any]]:
+def train(settings: Settings, seed: int, folder: Path) -> tuple[Run, dict[str, Any]]:
     """Train in a folder, or go on there, with what is said in a log beside it; and the metrics."""
-    settings, run = settings_of(job, places, options), Run(folder)
+    run = Run(folder)
     with _said_to(folder.parent / f"{folder.name}.log"):
-        train_run(settings.script, settings.config, settings.recipe, settings.data, job.seed, run)
+        train_run(settings.script, settings.config, settings.recipe, settings.data, seed, run)
     metrics = read_json(run.metrics)
     seconds = len(metrics["history"]) * metrics["training_pairs"] / metrics["pairs_per_second"]
-    return settings, run, metrics | {"seconds": seconds}
+    return run, metrics | {"seconds": seconds}
 
 
 def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
     """Train a run, test it on every file of its bench, and keep the figures."""
-    target = result_file(job)
-    if target.exists():
-        return
-    bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
-    settings, run, metrics = train(job, places, options, run_folder(job, places))
+    bench = BENCHES[job.bench]
+    settings = settings_of(job, places, options)
+    run, metrics = train(settings, job.seed, run_folder(job, places))
     accuracies, right = tested(settings, run, bench, places)
     classes = [sum(row) for row in metrics["test"]["confusion"]]
     write_result(
-        target,
+        result_file(job),
         {
             "bench": job.bench,
             "variant": job.variant,
             "seed": job.seed,
             "script": settings.script.name,
-            "options": {**options, **variant.row.options},
+            "options": options_of(job, options),
+            "encoder": fingerprint(places.encoder) if VARIANTS[job.variant] in ENCODED and places.encoder else None,
             "parameters": metrics["parameters"],
             "pairs_per_second": metrics["pairs_per_second"],
             "seconds": metrics["seconds"],
@@ -170,15 +183,18 @@ def machine() -> dict[str, Any]:
     return {"machine": name, "threads": torch.get_num_threads(), "torch": torch.__version__}
 
 
+def fingerprint(folder: Path) -> str:
+    """Of the weights in a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.safetensors")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def write_result(path: Path, result: Mapping[str, Any]) -> None:
     """Keep it, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, dict(result))
-
-
-def results() -> list[dict[str, Any]]:
-    """Everything that is kept."""
-    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/*-seed*.json"))]
 
 
 def _corpus(name: str, places: Places) -> Corpus:

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from study.plan import DROPOUTS, RATES, TUNING_BENCH, TUNING_DROPOUT, TUNING_EPOCHS, Job
-from study.training import RESULTS, Places, slug, train, write_result
+from study.plan import DROPOUTS, PROTOCOL, RATES, TUNING_BENCH, TUNING_DROPOUT, TUNING_EPOCHS, Job
+from study.training import RESULTS, Places, settings_of, slug, train, write_result
 
 
 def tuned_file(family: str) -> Path:
@@ -13,28 +13,54 @@ def tuned_file(family: str) -> Path:
     return RESULTS / "tuning" / f"{slug(family)}.json"
 
 
-def tuned(family: str) -> dict[str, Any]:
-    """The chosen options."""
-    chosen: dict[str, Any] = json.loads(tuned_file(family).read_text())["chosen"]
-    return chosen
+def protocol() -> dict[str, Any]:
+    """How the short runs are trained, but for what is tuned."""
+    return {**PROTOCOL, "epochs": TUNING_EPOCHS}
+
+
+def grid(lr: float) -> list[dict[str, float]]:
+    """All that is tried of a family whose best rate is this."""
+    rates = [{"lr": one, "dropout": TUNING_DROPOUT} for one in RATES]
+    return rates + [{"lr": lr, "dropout": dropout} for dropout in DROPOUTS]
+
+
+def held_tuning(family: str) -> dict[str, Any] | None:
+    """What is kept of a family's short runs, or ``None``: another plan's choice is not this one's."""
+    path = tuned_file(family)
+    if not path.exists():
+        return None
+    held: dict[str, Any] = json.loads(path.read_text())
+    options = [one["options"] for one in held["tried"]]
+    same = held["bench"] == TUNING_BENCH and held["protocol"] == protocol() and options == grid(options[-1]["lr"])
+    return held if same else None
+
+
+def tuned(family: str) -> dict[str, Any] | None:
+    """The chosen options, or ``None`` before there are any."""
+    held = held_tuning(family)
+    return held and held["chosen"]
 
 
 def tune(family: str, places: Places) -> None:
     """Choose the rate at one dropout, then the dropout at that rate; the earlier of two equals."""
-    if tuned_file(family).exists():
-        return
-    tried: list[dict[str, Any]] = [_try(family, places, {"lr": lr, "dropout": TUNING_DROPOUT}) for lr in RATES]
-    lr = max(tried, key=lambda one: one["dev"])["options"]["lr"]
-    tried += [_try(family, places, {"lr": lr, "dropout": dropout}) for dropout in DROPOUTS]
-    best = max(tried, key=lambda one: one["dev"])
-    write_result(
-        tuned_file(family), {"family": family, "bench": TUNING_BENCH, "tried": tried, "chosen": best["options"]}
-    )
+    tried = [_try(family, places, options) for options in grid(0)[: len(RATES)]]
+    lr = max(tried, key=_dev)["options"]["lr"]
+    tried += [_try(family, places, options) for options in grid(lr)[len(RATES) :]]
+    chosen = max(tried, key=_dev)["options"]
+    facts = {"family": family, "bench": TUNING_BENCH, "protocol": protocol(), "tried": tried, "chosen": chosen}
+    write_result(tuned_file(family), facts)
 
 
-def _try(family: str, places: Places, options: dict[str, Any]) -> dict[str, Any]:
+def _dev(one: dict[str, Any]) -> float:
+    dev: float = one["dev"]
+    return dev
+
+
+def _try(family: str, places: Places, options: dict[str, float]) -> dict[str, Any]:
+    """A short run, which is given no test file."""
     name = "-".join(f"{option}={value}" for option, value in options.items())
     folder = places.runs / "tuning" / f"{slug(family)}-{name}"
-    _, _, metrics = train(Job(TUNING_BENCH, family, 0), places, {**options, "epochs": TUNING_EPOCHS}, folder)
+    job = Job(TUNING_BENCH, family, 0)
+    _, metrics = train(settings_of(job, places, {**options, "epochs": TUNING_EPOCHS}, test=False), job.seed, folder)
     facts = {name: metrics[name] for name in ("best_epoch", "seconds")}
     return {"options": options, "dev": metrics["dev"]["accuracy"], **facts}

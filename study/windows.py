@@ -1,6 +1,5 @@
 """What a trained Gaussian Transformer says with every score, and with the window its attention finds."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,14 @@ import torch
 from torch import Tensor, nn
 
 import nlilayers
-from nli_common.batches import PairDataset, loader
+from nli_common.batches import PairDataset
 from nli_common.data import Sentence, open_corpus
 from nli_common.lexicon import Lexicon
 from nli_common.runs import Run
 from nli_common.train_runs import restore
 from study.plan import BENCHES, Job
-from study.training import RESULTS, Places, result_file, run_folder, settings_of, write_result
+from study.results import kept
+from study.training import RESULTS, Places, held, options_of, run_folder, settings_of, write_result
 from study.tuning import tuned
 
 MODEL = "Gaussian Transformer"
@@ -33,25 +33,28 @@ def window_file(bench: str) -> Path:
 
 def windows(places: Places) -> None:
     """For each bench, the model of seed 0, if it is trained and its weights are still there."""
+    options = tuned(MODEL)
     for bench in BENCHES.values():
         job = Job(bench.name, MODEL, 0)
-        run, target = Run(run_folder(job, places)), window_file(bench.name)
-        if target.exists() or not result_file(job).exists() or not run.weights.exists():
+        run = Run(run_folder(job, places))
+        if options is None or kept(job) is None or not run.metrics.exists() or held_window(bench.name) is not None:
             continue
         lexicon = Lexicon.load(run.lexicon)
-        model = restore(settings_of(job, places, tuned(MODEL)).script, run, lexicon)
+        model = restore(settings_of(job, places, options).script, run, lexicon)
         corpus = open_corpus(places.pairs(bench.test), places.cache)
         dataset = PairDataset(corpus, lexicon, run.read_config()["labels"], corpus.phenomena)
-        pairs = [(batch.premise, batch.hypothesis) for batch in loader(dataset, BATCH, None)]
+        batches = (dataset.__getitems__(range(i, min(i + BATCH, len(dataset)))) for i in range(0, len(dataset), BATCH))
+        pairs = [(batch.premise, batch.hypothesis) for batch in batches]
         found = {"test pairs": compared(model, pairs), "long texts": compared(model, list(long_texts(pairs)))}
-        write_result(target, {"bench": bench.name, "texts": found})
+        write_result(
+            window_file(bench.name), {"bench": bench.name, "options": options_of(job, options), "texts": found}
+        )
 
 
-def held_windows() -> Iterator[dict[str, Any]]:
-    """What is kept, bench by bench."""
-    for bench in BENCHES:
-        if window_file(bench).exists():
-            yield json.loads(window_file(bench).read_text())
+def held_window(bench: str) -> dict[str, Any] | None:
+    """What is kept of a bench."""
+    options = tuned(MODEL)
+    return None if options is None else held(window_file(bench), options_of(Job(bench, MODEL, 0), options))
 
 
 def compared(model: nn.Module, pairs: Sequence[Sides]) -> dict[str, Any]:

@@ -1,18 +1,22 @@
 """The study: its plan can be trained, its statistics are right, and its pages are those of its results."""
 
 import dataclasses
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from reliability.cases import MODELS
 from study import report
-from study.compare import difference
+from study.compare import Difference, difference, verdicts
 from study.files import prepared
 from study.plan import BENCHES, CLAIMS, ENCODED, VARIANTS, Job, jobs
 from study.queue import Queue
-from study.training import Places, settings_of
+from study.results import kept
+from study.training import Places, options_of, settings_of
+from study.tuning import grid, protocol
 from study.windows import WORDS, compared, long_texts
 
 from nli_common.data import Sentence
@@ -50,34 +54,49 @@ def test_no_run_is_planned_twice(budget: str) -> None:
     assert len(planned) == len(set(planned))
 
 
+def coins(rng: np.random.Generator, share: float, seeds: int, pairs: int = 5_000) -> list[np.ndarray]:
+    return [rng.random(pairs) < share for _ in range(seeds)]
+
+
 def test_a_difference_is_that_of_the_means_and_its_interval_has_it() -> None:
     rng = np.random.default_rng(1)
-    better, worse = ([rng.random(5_000) < share for _ in range(5)] for share in (0.70, 0.65))
+    better, worse = coins(rng, 0.70, 5), coins(rng, 0.65, 5)
     found = difference(better, worse)
     assert found.points == pytest.approx(100 * (np.mean(better) - np.mean(worse)))
     assert found.low < found.points < found.high
-    assert found.verdict == "holds"
-    assert difference(worse, better).verdict == "reversed"
-    assert difference(better[:1], worse[:1]).verdict == "one seed: undecided"
+    assert verdicts([found, difference(worse, better)]) == ["holds", "reversed"]
+    assert verdicts([difference(better[:2], worse[:2])]) == ["too few seeds"]
 
 
-def test_the_interval_is_as_wide_as_theory_says() -> None:
-    rng = np.random.default_rng(2)
-    pairs = 4_000
-    better, worse = ([rng.random(pairs) < 0.5 for _ in range(20)] for _ in range(2))
-    found = difference(better, worse)
-    # Independent coins: 20 seeds of 4,000 pairs, each gap of variance 1/2; the bootstrap draws both, which about
-    # doubles the variance where no seed and no pair is better than another.
-    theory = 100 * 2 * 1.96 * (2 * 0.5 / (20 * pairs)) ** 0.5
-    assert found.high - found.low == pytest.approx(theory, rel=0.25)
-    assert found.verdict == "undecided"
+@pytest.mark.parametrize("spread", [0.0, 1.0, 8.0])
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_two_variants_that_are_alike_are_seldom_told_apart(seeds: int, spread: float) -> None:
+    """Seeds differ by so many points; some pairs are hard for one variant whatever its seed."""
+    rng = np.random.default_rng(seeds)
+    draws, pairs, wrong = 400, 2_000, 0
+    for _ in range(draws):
+        shared = 0.03 * rng.standard_normal(pairs)
+        sides = []
+        for sign in (1, -1):
+            levels = 0.6 + spread / 100 * rng.standard_normal(seeds)
+            sides.append([rng.random(pairs) < level + sign * shared for level in levels])
+        found = difference(*sides)
+        wrong += not found.low <= 0 <= found.high
+    assert wrong / draws < 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5
+
+
+def test_the_more_is_compared_the_more_it_takes_to_hold() -> None:
+    one, sure = Difference(1.0, 0.1, 1.9, 0.04, 5), Difference(2.0, 1.0, 3.0, 1e-4, 5)
+    assert verdicts([one]) == ["holds"]
+    assert verdicts([one, one]) == ["undecided", "undecided"]
+    assert verdicts([one, sure]) == ["holds", "holds"]
 
 
 def test_raw_sentences_are_cut_as_the_benches_are(tmp_path: Path) -> None:
     import gzip
 
     source = tmp_path / "raw.tsv.gz"
-    rows = "gold_label\tsentence1\tsentence2\tid\nneutral\tIt&apos;s one.\tTwo!\t1\nundef\ta\tb\t2\n"
+    rows = "gold_label\tsentence1\tsentence2\tid\nneutral\tIt&apos;s one.\tTwo!\t1\nundef\ta\t\t2\n"
     source.write_bytes(gzip.compress(rows.encode()))
     cut = gzip.decompress(prepared(source, tmp_path / "cut").read_bytes()).decode()
     assert cut == "gold_label\tsentence1\tsentence2\nneutral\tit ' s one .\ttwo !\n"
@@ -90,20 +109,48 @@ def test_the_pages_are_those_of_the_results(tmp_path: Path) -> None:
     assert written == held and len(written) > 3
 
 
-def test_runs_wait_until_their_family_is_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def hold(folder: Path, name: str, **facts: Any) -> None:
+    path = folder / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(facts))
+
+
+def hold_tuning(folder: Path, family: str, **changed: Any) -> dict[str, Any]:
+    tried = [{"options": options} for options in grid(5e-4)]
+    facts = {"bench": "snli10k", "protocol": protocol(), "tried": tried, "chosen": tried[-1]["options"]}
+    hold(folder, f"tuning/{family}", **(facts | changed))
+    return tried[-1]["options"]
+
+
+@pytest.fixture
+def kept_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("study.training.RESULTS", tmp_path)
     monkeypatch.setattr("study.tuning.RESULTS", tmp_path)
+    return tmp_path
+
+
+def test_runs_wait_until_their_family_is_tuned(kept_in: Path) -> None:
     da, intra = (Job("sick", name, 0) for name in ("DA", "DA, intra-attention"))
     queue = Queue([da, Job("snli10k", "DA", 0), intra])
     assert [queue.take() for _ in range(3)] == ["DA", "DA, intra-attention", None]
-    (tmp_path / "tuning").mkdir()
-    (tmp_path / "tuning" / "da-intra-attention.json").touch()
+    hold_tuning(kept_in, "da-intra-attention")
     assert [queue.take(), queue.take()] == [intra, None]
-    (tmp_path / "tuning" / "da.json").touch()
+    hold_tuning(kept_in, "da")
     assert [queue.take() for _ in range(3)] == [da, Job("snli10k", "DA", 0), None]
-    (tmp_path / "sick").mkdir()
-    (tmp_path / "sick" / "da-seed0.json").touch()
-    assert Queue([da, intra]).take() == intra
+
+
+def test_figures_of_another_plan_are_not_taken(kept_in: Path) -> None:
+    da = Job("sick", "DA", 0)
+    options = hold_tuning(kept_in, "da")
+    facts = {"options": options_of(da, options), "accuracy": {"dev": 0.5, "test": 0.5}}
+    hold(kept_in, "sick/da-seed0", **facts)
+    assert kept(da) == facts and Queue([da]).left == []
+    for changed in ({"options": {**facts["options"], "epochs": 30}}, {"accuracy": {"dev": 0.5}}):
+        hold(kept_in, "sick/da-seed0", **(facts | changed))
+        assert kept(da) is None and Queue([da]).left == [da]
+    hold(kept_in, "sick/da-seed0", **facts)
+    hold_tuning(kept_in, "da", protocol={**protocol(), "batch_size": 64})
+    assert kept(da) is None and Queue([da]).take() == "DA"
 
 
 def test_long_texts_are_read_in_windows_and_short_ones_are_not() -> None:
