@@ -1,6 +1,7 @@
 """The study: its plan can be trained, its statistics are right, and its pages are those of its results."""
 
 import dataclasses
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from study.files import prepared
 from study.plan import BENCHES, CLAIMS, ENCODED, VARIANTS, Job, jobs
 from study.queue import Queue
 from study.results import kept
-from study.training import Places, options_of, settings_of
+from study.training import Places, options_of, run_folder, run_job, settings_of, unpacked
 from study.tuning import grid, protocol
 from study.windows import WORDS, compared, long_texts
 
 from nli_common.data import Sentence
+from nli_common.generated import generated_pairs
 
 ROOT = Path(__file__).parent.parent
 
@@ -93,8 +95,6 @@ def test_the_more_is_compared_the_more_it_takes_to_hold() -> None:
 
 
 def test_raw_sentences_are_cut_as_the_benches_are(tmp_path: Path) -> None:
-    import gzip
-
     source = tmp_path / "raw.tsv.gz"
     rows = "gold_label\tsentence1\tsentence2\tid\nneutral\tIt&apos;s one.\tTwo!\t1\nundef\ta\t\t2\n"
     source.write_bytes(gzip.compress(rows.encode()))
@@ -116,8 +116,14 @@ def hold(folder: Path, name: str, **facts: Any) -> None:
 
 
 def hold_tuning(folder: Path, family: str, **changed: Any) -> dict[str, Any]:
-    tried = [{"options": options} for options in grid(5e-4)]
-    facts = {"bench": "snli10k", "protocol": protocol(), "tried": tried, "chosen": tried[-1]["options"]}
+    tried = [{"options": options, "dev": 0.5} for options in grid(5e-4)]
+    facts = {
+        "family": family,
+        "bench": "snli10k",
+        "protocol": protocol(),
+        "tried": tried,
+        "chosen": tried[-1]["options"],
+    }
     hold(folder, f"tuning/{family}", **(facts | changed))
     return tried[-1]["options"]
 
@@ -151,6 +157,40 @@ def test_figures_of_another_plan_are_not_taken(kept_in: Path) -> None:
     hold(kept_in, "sick/da-seed0", **facts)
     hold_tuning(kept_in, "da", protocol={**protocol(), "batch_size": 64})
     assert kept(da) is None and Queue([da]).take() == "DA"
+
+
+def write_pairs(path: Path, count: int, split: str, *, cut: bool) -> None:
+    """As the data folder has them: a bench's file, which is cut into tokens, or one that is not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write("gold_label\tsentence1\tsentence2" + "\tsentence1_raw\tsentence2_raw" * cut + "\n")
+        for pair in generated_pairs(count, split):
+            sides = [" ".join(pair.premise), " ".join(pair.hypothesis)]
+            file.write("\t".join([pair.label, *sides, *(sides if cut else ())]) + "\n")
+        if not cut:
+            file.write("undef\tno answer\t\n")
+
+
+def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Path) -> None:
+    places, bench = Places(tmp_path / "data", tmp_path / "runs"), BENCHES["snli22k"]
+    for name, count, split in ((bench.train, 60, "train"), (bench.dev, 30, "dev"), (bench.test, 40, "test")):
+        write_pairs(places.data / name, count, split, cut=True)
+    for name in bench.others.values():
+        write_pairs(places.data / name, 20, "test", cut=name.startswith("bench"))
+    vectors = np.random.default_rng(0).standard_normal((2, 8))
+    np.savez(places.data / bench.vectors, words=np.array(["a", "the"]), vectors=vectors)
+    options, job = hold_tuning(kept_in, "da"), Job("snli22k", "DA", 0)
+    run_job(job, places, options)
+    result = kept(job)
+    assert result is not None and result["accuracy"].keys() == {"dev", "test", *bench.others}
+    right = unpacked(result["right"], result["pairs"])
+    assert len(right) == 40 and float(right.double().mean()) == result["accuracy"]["test"]
+    assert Queue([job]).left == []
+    before = run_folder(job, places).stat().st_mtime_ns
+    run_job(job, places, options)
+    assert kept(job) == result and run_folder(job, places).stat().st_mtime_ns == before
+    report.write(tmp_path / "pages")
+    assert f"| DA | {result['parameters']:,} | " in (tmp_path / "pages" / "models.md").read_text(encoding="utf-8")
 
 
 def test_long_texts_are_read_in_windows_and_short_ones_are_not() -> None:
