@@ -114,8 +114,8 @@ def claims_page(results: Results) -> str:
     found = [(claim, bench, gap) for claim, bench, gap in pairs if gap is not None]
     lines = []
     for (claim, bench, gap), verdict in zip(found, verdicts([gap for _, _, gap in found]), strict=True):
-        interval = "–" if gap.seeds < FEWEST_SEEDS else f"{gap.low:+.1f} to {gap.high:+.1f}"
-        numbers = [f"{gap.points:+.1f}", interval, f"{gap.p:.2g}", str(gap.seeds)]
+        known = (f"{gap.low:+.1f} to {gap.high:+.1f}", f"{gap.p:.2g}") if gap.seeds >= FEWEST_SEEDS else ("–", "–")
+        numbers = [f"{gap.points:+.1f}", *known, str(gap.seeds)]
         lines.append([claim.paper, claim.says, claim.better, claim.worse, bench, *numbers, verdict])
     return "\n\n".join(
         (
