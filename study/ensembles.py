@@ -6,8 +6,8 @@ from nli_common.data import open_corpus
 from nli_common.evaluating import evaluate_on
 from nli_common.runs import Run
 from study.plan import BENCHES, MODELS, Job, Variant
-from study.results import kept
-from study.training import RESULTS, Places, held, options_of, run_folder, settings_of, slug, write_result
+from study.results import held, kept
+from study.training import RESULTS, Places, options_of, run_folder, settings_of, slug, write_result
 from study.tuning import tuned
 
 SEEDS = 5
@@ -44,8 +44,5 @@ def ensembles(places: Places) -> None:
 
 def held_ensemble(bench: str, variant: Variant) -> float | None:
     """The test accuracy of an ensemble, or ``None`` if it was not tested."""
-    options = tuned(variant.family)
-    if options is None:
-        return None
-    result = held(ensemble_file(bench, variant.name), options_of(Job(bench, variant.name, 0), options))
+    result = held(ensemble_file(bench, variant.name), Job(bench, variant.name, 0))
     return None if result is None else float(result["test"])

@@ -1,19 +1,29 @@
 """What is kept of the plan as it stands."""
 
+import json
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 from study.plan import BENCHES, VARIANTS, Job, jobs
-from study.training import held, options_of, result_file
+from study.training import options_of, result_file
 from study.tuning import tuned
 
 Results = dict[tuple[str, str], list[dict[str, Any]]]
 
 
-def kept(job: Job) -> dict[str, Any] | None:
-    """A run's figures, if its family is tuned, and it was trained and tested as the plan says."""
+def held(path: Path, job: Job) -> dict[str, Any] | None:
+    """What a file keeps of a run, or ``None`` if it was not trained as the plan says: its figures are another's."""
     options = tuned(VARIANTS[job.variant].family)
-    result = None if options is None else held(result_file(job), options_of(job, options))
+    if options is None or not path.exists():
+        return None
+    result: dict[str, Any] = json.loads(path.read_text())
+    return result if result["options"] == options_of(job, options) else None
+
+
+def kept(job: Job) -> dict[str, Any] | None:
+    """A run's figures, if it was trained and tested as the plan says."""
+    result = held(result_file(job), job)
     tested = {"dev", "test", *BENCHES[job.bench].others}
     return result if result is not None and result["accuracy"].keys() == tested else None
 

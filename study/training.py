@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 import hashlib
 import importlib
-import json
 import os
 import platform
 import re
@@ -75,14 +74,6 @@ def run_folder(job: Job, places: Places) -> Path:
 def options_of(job: Job, options: Mapping[str, Any]) -> dict[str, Any]:
     """How a run is trained: by the protocol, then the tuned options, then the variant's own."""
     return {**PROTOCOL, **options, **VARIANTS[job.variant].row.options}
-
-
-def held(path: Path, options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What is kept in a file if it was trained with these options, or ``None``: another plan's figures are not ours."""
-    if not path.exists():
-        return None
-    result: dict[str, Any] = json.loads(path.read_text())
-    return result if result["options"] == options else None
 
 
 def settings_of(job: Job, places: Places, options: Mapping[str, Any], *, test: bool = True) -> Settings:

@@ -15,8 +15,8 @@ from nli_common.lexicon import Lexicon
 from nli_common.runs import Run
 from nli_common.train_runs import restore
 from study.plan import BENCHES, Job
-from study.results import kept
-from study.training import RESULTS, Places, held, options_of, run_folder, settings_of, write_result
+from study.results import held, kept
+from study.training import RESULTS, Places, options_of, run_folder, settings_of, write_result
 from study.tuning import tuned
 
 MODEL = "Gaussian Transformer"
@@ -53,8 +53,7 @@ def windows(places: Places) -> None:
 
 def held_window(bench: str) -> dict[str, Any] | None:
     """What is kept of a bench."""
-    options = tuned(MODEL)
-    return None if options is None else held(window_file(bench), options_of(Job(bench, MODEL, 0), options))
+    return held(window_file(bench), Job(bench, MODEL, 0))
 
 
 def compared(model: nn.Module, pairs: Sequence[Sides]) -> dict[str, Any]:

@@ -70,6 +70,17 @@ def test_a_difference_is_that_of_the_means_and_its_interval_has_it() -> None:
     assert verdicts([difference(better[:2], worse[:2])]) == ["too few seeds"]
 
 
+def test_the_interval_is_as_wide_as_theory_says() -> None:
+    rng = np.random.default_rng(2)
+    pairs = 4_000
+    found = difference(coins(rng, 0.5, 20, pairs), coins(rng, 0.5, 20, pairs))
+    # Independent coins: 20 seeds of 4,000 pairs, each gap of variance 1/2, which is in the term of the seeds and in
+    # that of the pairs: about twice the variance where no seed and no pair is better than another.
+    theory = 100 * 2 * 1.96 * (2 * 0.5 / (20 * pairs)) ** 0.5
+    assert found.high - found.low == pytest.approx(theory, rel=0.25)
+    assert verdicts([found]) == ["undecided"]
+
+
 @pytest.mark.parametrize("spread", [0.0, 1.0, 8.0])
 @pytest.mark.parametrize("seeds", [3, 5])
 def test_two_variants_that_are_alike_are_seldom_told_apart(seeds: int, spread: float) -> None:
