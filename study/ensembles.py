@@ -7,7 +7,7 @@ from nli_common.evaluating import evaluate_on
 from nli_common.runs import Run
 from study.plan import BENCHES, MODELS, Job, Variant
 from study.results import held, kept
-from study.training import RESULTS, Places, options_of, run_folder, settings_of, slug, write_result
+from study.training import RESULTS, Places, plan_of, run_folder, settings_of, slug, write_result
 from study.tuning import tuned
 
 SEEDS = 5
@@ -36,7 +36,7 @@ def ensembles(places: Places) -> None:
                 {
                     "bench": bench.name,
                     "variant": variant.name,
-                    "options": options_of(jobs[0], options),
+                    **plan_of(jobs[0], options),
                     "test": metrics["accuracy"],
                 },
             )

@@ -65,7 +65,7 @@ def models_page(results: Results) -> str:
         lines = list(_models(bench, results))
         if lines:
             curves = f"![Dev accuracy of every model after each epoch on {bench}](curves-{bench}.png)"
-            share = next(r["majority"] for (name, _), found in results.items() if name == bench for r in found)
+            share = next(r["largest_class"] for (name, _), found in results.items() if name == bench for r in found)
             largest = ["largest class", "–", f"{100 * share:.1f}", *["–"] * 6]
             re2 = ["RE2", *["–"] * 7, PEERS.get((bench, "RE2"), "–")]
             parts += [f"## {bench}", table(COLUMNS, [largest, *lines, re2]), curves]

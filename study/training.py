@@ -76,14 +76,21 @@ def options_of(job: Job, options: Mapping[str, Any]) -> dict[str, Any]:
     return {**PROTOCOL, **options, **VARIANTS[job.variant].row.options}
 
 
-def settings_of(job: Job, places: Places, options: Mapping[str, Any], *, test: bool = True) -> Settings:
+def plan_of(job: Job, options: Mapping[str, Any]) -> dict[str, Any]:
+    """All of the plan that decides a run's figures, its seed apart."""
+    bench = BENCHES[job.bench]
+    files = {name: getattr(bench, name) for name in ("train", "dev", "test", "vectors")} | dict(bench.others)
+    return {"options": options_of(job, options), "files": files, "unit_vectors": VARIANTS[job.variant].unit_vectors}
+
+
+def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Settings:
     """The model, recipe and files of a run."""
     bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
     script: Script = importlib.import_module(variant.row.script).SCRIPT
     data = Data(
         train=places.pairs(bench.train),
         dev=places.pairs(bench.dev),
-        test=places.pairs(bench.test) if test else None,
+        test=places.pairs(bench.test),
         vectors=places.data / bench.vectors,
         unit_vectors=variant.unit_vectors,
         cache=places.cache,
@@ -117,7 +124,7 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
             "variant": job.variant,
             "seed": job.seed,
             "script": settings.script.name,
-            "options": options_of(job, options),
+            **plan_of(job, options),
             "encoder": fingerprint(places.encoder) if VARIANTS[job.variant] in ENCODED and places.encoder else None,
             "parameters": metrics["parameters"],
             "pairs_per_second": metrics["pairs_per_second"],
@@ -126,7 +133,7 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
             "dev": [epoch["dev"] for epoch in metrics["history"]],
             "accuracy": {"dev": metrics["dev"]["accuracy"], **accuracies},
             "pairs": len(right),
-            "majority": max(classes) / len(right),
+            "largest_class": max(classes) / len(right),
             "right": packed(right),
             "priors": priors(settings, run),
             **machine(),

@@ -1,5 +1,6 @@
 """The learning rate and the dropout of each family, chosen on dev by the same few short runs."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ def _try(family: str, places: Places, options: dict[str, float]) -> dict[str, An
     name = "-".join(f"{option}={value}" for option, value in options.items())
     folder = places.runs / "tuning" / f"{slug(family)}-{name}"
     job = Job(TUNING_BENCH, family, 0)
-    _, metrics = train(settings_of(job, places, {**options, "epochs": TUNING_EPOCHS}, test=False), job.seed, folder)
+    settings = settings_of(job, places, {**options, "epochs": TUNING_EPOCHS})
+    untested = settings._replace(data=dataclasses.replace(settings.data, test=None))
+    _, metrics = train(untested, job.seed, folder)
     facts = {name: metrics[name] for name in ("best_epoch", "seconds")}
     return {"options": options, "dev": metrics["dev"]["accuracy"], **facts}

@@ -16,7 +16,7 @@ from nli_common.runs import Run
 from nli_common.train_runs import restore
 from study.plan import BENCHES, Job
 from study.results import held, kept
-from study.training import RESULTS, Places, options_of, run_folder, settings_of, write_result
+from study.training import RESULTS, Places, plan_of, run_folder, settings_of, write_result
 from study.tuning import tuned
 
 MODEL = "Gaussian Transformer"
@@ -46,9 +46,7 @@ def windows(places: Places) -> None:
         batches = (dataset.__getitems__(range(i, min(i + BATCH, len(dataset)))) for i in range(0, len(dataset), BATCH))
         pairs = [(batch.premise, batch.hypothesis) for batch in batches]
         found = {"test pairs": compared(model, pairs), "long texts": compared(model, list(long_texts(pairs)))}
-        write_result(
-            window_file(bench.name), {"bench": bench.name, "options": options_of(job, options), "texts": found}
-        )
+        write_result(window_file(bench.name), {"bench": bench.name, **plan_of(job, options), "texts": found})
 
 
 def held_window(bench: str) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from study.files import prepared
 from study.plan import BENCHES, CLAIMS, ENCODED, VARIANTS, Job, jobs
 from study.queue import Queue
 from study.results import kept
-from study.training import Places, options_of, run_folder, run_job, settings_of, unpacked
+from study.training import Places, plan_of, run_folder, run_job, settings_of, unpacked
 from study.tuning import grid, protocol
 from study.windows import WORDS, compared, long_texts
 
@@ -159,10 +159,16 @@ def test_runs_wait_until_their_family_is_tuned(kept_in: Path) -> None:
 def test_figures_of_another_plan_are_not_taken(kept_in: Path) -> None:
     da = Job("sick", "DA", 0)
     options = hold_tuning(kept_in, "da")
-    facts = {"options": options_of(da, options), "accuracy": {"dev": 0.5, "test": 0.5}}
+    facts = plan_of(da, options)
     hold(kept_in, "sick/da-seed0", **facts)
     assert kept(da) == facts and Queue([da]).left == []
-    for changed in ({"options": {**facts["options"], "epochs": 30}}, {"accuracy": {"dev": 0.5}}):
+    others = (
+        {"options": {**facts["options"], "epochs": 30}},
+        {"files": {**facts["files"], "vectors": "others.npz"}},
+        {"files": {**facts["files"], "hard": "bench/hard.tsv.gz"}},
+        {"unit_vectors": True},
+    )
+    for changed in others:
         hold(kept_in, "sick/da-seed0", **(facts | changed))
         assert kept(da) is None and Queue([da]).left == [da]
     hold(kept_in, "sick/da-seed0", **facts)
