@@ -1,7 +1,7 @@
 """The study's pages, from what is kept of its runs."""
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -13,7 +13,7 @@ from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import held_ensemble
 from study.markdown import spread, table
 from study.peers import PEERS
-from study.plan import BENCHES, CLAIMS, ENCODED, MODELS, TUNING_EPOCHS, VARIANTS, Claim, jobs
+from study.plan import BENCHES, CLAIMS, ENCODED, MODELS, ORDER, TUNING_EPOCHS, VARIANTS, Claim, jobs
 from study.results import Results, held_results, kept
 from study.training import unpacked
 from study.tuning import held_tuning
@@ -110,28 +110,38 @@ def missing(results: Results) -> str:
 
 def claims_page(results: Results) -> str:
     """The papers' comparisons, ours beside what they say."""
-    pairs = ((claim, bench, compared(claim, bench, results)) for claim in CLAIMS for bench in BENCHES)
-    found = [(claim, bench, gap) for claim, bench, gap in pairs if gap is not None]
-    lines = []
-    for (claim, bench, gap), verdict in zip(found, verdicts([gap for _, _, gap in found]), strict=True):
-        known = (f"{gap.low:+.1f} to {gap.high:+.1f}", f"{gap.p:.2g}") if gap.seeds >= FEWEST_SEEDS else ("–", "–")
-        numbers = [f"{gap.points:+.1f}", *known, str(gap.seeds)]
-        lines.append([claim.paper, claim.says, claim.better, claim.worse, bench, *numbers, verdict])
     return "\n\n".join(
         (
             "# The papers' claims",
             "The first variant's test accuracy less the second's, in points, with its 95 per cent interval for other "
             "pairs of the kind and other seeds (Student's t, from the spread over pairs and over seeds); seed k of one "
             f"is paired with seed k of the other, and {FEWEST_SEEDS} seeds are the fewest for an interval. A claim "
-            "holds, or is reversed, where Holm's procedure over all rows of this page says so at 5 per cent.",
+            "holds, or is reversed, where Holm's procedure over all rows of its table says so at 5 per cent.",
+            "## What a part is worth",
             "Both variants of a row are trained with the rate and dropout that were [tuned](tuning.md) for their "
             "family's first, which is the whole model: one that lacks a part might do better with others. Here CAFE "
             "has encoders of 150 features, 10 factors, a prediction of 200 and no intra-aligned vector in its LSTM, "
             "and the gated CNN 150 features.",
-            table(["paper", "says", "better", "than", "bench", "points", "interval", "p", "seeds", "here"], lines)
-            + "\n",
+            comparisons(CLAIMS, results),
+            "## The order of the models",
+            "At the papers' sizes; CAFE and the gated CNN with what was tuned at half their width. The papers' "
+            "accuracies are of SNLI's test set after training on all of SNLI, Chen et al.'s of MultiNLI's; an LSTM is "
+            "another one in each paper.",
+            comparisons(ORDER, results) + "\n",
         )
     )
+
+
+def comparisons(claims: Sequence[Claim], results: Results) -> str:
+    """Each claim on each bench that has both of its variants."""
+    pairs = ((claim, bench, compared(claim, bench, results)) for claim in claims for bench in BENCHES)
+    found = [(claim, bench, gap) for claim, bench, gap in pairs if gap is not None]
+    lines = []
+    for (claim, bench, gap), verdict in zip(found, verdicts([gap for _, _, gap in found]), strict=True):
+        known = (f"{gap.low:+.1f} to {gap.high:+.1f}", f"{gap.p:.2g}") if gap.seeds >= FEWEST_SEEDS else ("–", "–")
+        numbers = [f"{gap.points:+.1f}", *known, str(gap.seeds)]
+        lines.append([claim.paper, claim.says, claim.better, claim.worse, bench, *numbers, verdict])
+    return table(["paper", "says", "better", "than", "bench", "points", "interval", "p", "seeds", "here"], lines)
 
 
 def compared(claim: Claim, bench: str, results: Results) -> Difference | None:
