@@ -106,6 +106,10 @@ class AlignedHead(nn.Module):
         logits: Tensor = self.classify(torch.cat(pair, dim=-1))
         return logits
 
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """The weights behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``."""
+        return self.align.alignment_weights(self.words(premise), self.words(hypothesis), premise.mask, hypothesis.mask)
+
     def summary(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the largest of each feature of the compared words."""
         compared = self.compare(torch.cat([x, aligned, self.factorize(x, aligned)], dim=-1))

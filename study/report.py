@@ -4,17 +4,13 @@ import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import held_ensemble
 from study.markdown import spread, table
 from study.peers import PEERS
 from study.plan import BENCHES, CLAIMS, ENCODED, MODELS, ORDER, TUNING_EPOCHS, VARIANTS, Claim, jobs
-from study.results import Results, held_results, kept
+from study.plots import plot_alignments, plot_curves
+from study.results import Results, aligned, held_results, kept
 from study.training import unpacked
 from study.tuning import held_tuning
 from study.windows import TEXTS, WORDS, held_window
@@ -40,10 +36,12 @@ def write(folder: Path = PAGES) -> None:
     found = held_results()
     for bench in {bench for bench, _ in found}:
         plot_curves(bench, found, folder / f"curves-{bench}.png")
+    plot_alignments(found, folder / "alignments.png")
     pages = {
         "models": models_page(found),
         "claims": claims_page(found),
         "transfer": transfer_page(found),
+        "alignments": alignments_page(found),
         "priors": priors_page(found),
         "tuning": tuning_page(),
     }
@@ -172,6 +170,31 @@ def transfer_page(results: Results) -> str:
     )
 
 
+def alignments_page(results: Results) -> str:
+    """How far attention finds the same word, bench by bench."""
+    benches = [bench for bench in BENCHES if any(name == bench for name, _ in results)]
+    lines = []
+    for variant in VARIANTS:
+        found = [[pair["found"] for pair, _ in aligned(bench, variant, results)] for bench in benches]
+        if any(found):
+            lines.append([variant, *(spread(shares) if shares else "–" for shares in found)])
+    even = [[pair["even"] for v in VARIANTS for pair, _ in aligned(bench, v, results)] for bench in benches]
+    lines.append(["every word alike", *(f"{100 * shares[0]:.1f}" if shares else "–" for shares in even)])
+    return "\n\n".join(
+        (
+            "# What attention finds",
+            "Where a word of a hypothesis stands in its premise, too: how much of the attention that it pays to the "
+            "premise is on that very word, in per cent, the mean over all such words of the test pairs; mean ± "
+            "standard deviation over the seeds (their number). The Gaussian Transformer's is that of its last block, "
+            "the mean of its heads. A model whose row is as the last one has not learned to align.",
+            table(["model", *benches], lines),
+            "A point for each run, its test accuracy above what its attention finds; the line is where every word has "
+            "the same weight:",
+            "![Test accuracy of every run above the weight on the same word, for each bench](alignments.png)\n",
+        )
+    )
+
+
 def priors_page(results: Results) -> str:
     """What w and b became, block by block."""
     lines = []
@@ -225,18 +248,3 @@ def tuning_page() -> str:
             table(["family", "rate, dropout: dev accuracy", "chosen"], lines) + "\n",
         )
     )
-
-
-def plot_curves(bench: str, results: Results, path: Path) -> None:
-    """Dev accuracy of seed 0 after each epoch."""
-    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    for variant in MODELS:
-        first = next((r for r in results.get((bench, variant.name), []) if r["seed"] == 0), None)
-        if first:
-            percent = [100 * share for share in first["dev"]]
-            axes.plot(range(1, len(percent) + 1), percent, marker="o", markersize=3, label=variant.name)
-    axes.set(xlabel="epoch", ylabel="dev accuracy, %")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    figure.savefig(path, dpi=150)
-    plt.close(figure)

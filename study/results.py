@@ -36,3 +36,9 @@ def held_results() -> Results:
         if result is not None:
             found[job.bench, job.variant].append(result)
     return found
+
+
+def aligned(bench: str, variant: str, results: Results) -> list[tuple[dict[str, float], float]]:
+    """What the attention of each seed finds, and the seed's test accuracy; nothing if there is no attention."""
+    found = results.get((bench, variant), [])
+    return [(r["same_words"], r["accuracy"]["test"]) for r in found if r["same_words"] is not None]

@@ -8,15 +8,16 @@ import importlib
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nli_common.data import Corpus, open_corpus
+from nli_common.batches import PairDataset, loader
+from nli_common.data import Batch, Corpus, open_corpus
 from nli_common.evaluating import evaluate_on
 from nli_common.files import read_json
 from nli_common.inputs import Data
@@ -26,7 +27,9 @@ from nli_common.script import Script
 from nli_common.table_runs import Settings, settle
 from nli_common.tables import Row
 from nli_common.train_runs import restore, train_run
+from nli_common.training import EVALUATION_BATCH
 from nlilayers import GaussianPrior
+from study.alignments import same_words
 from study.files import prepared
 from study.plan import BENCHES, ENCODED, PROTOCOL, VARIANTS, Bench, Job
 
@@ -116,6 +119,7 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
     settings = settings_of(job, places, options)
     run, metrics = train(settings, job.seed, run_folder(job, places))
     accuracies, right = tested(settings, run, bench, places)
+    model, pairs = reread(settings, run, bench, places)
     classes = [sum(row) for row in metrics["test"]["confusion"]]
     write_result(
         result_file(job),
@@ -135,10 +139,19 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
             "pairs": len(right),
             "largest_class": max(classes) / len(right),
             "right": packed(right),
-            "priors": priors(settings, run),
+            "priors": priors(model),
+            "same_words": same_words(model, pairs),
             **machine(),
         },
     )
+
+
+def reread(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[nn.Module, Iterable[Batch]]:
+    """The trained model, and its bench's test pairs."""
+    lexicon = Lexicon.load(run.lexicon)
+    corpus = _corpus(bench.test, places)
+    dataset = PairDataset(corpus, lexicon, run.read_config()["labels"], corpus.phenomena)
+    return restore(settings.script, run, lexicon), loader(dataset, EVALUATION_BATCH, None)
 
 
 def tested(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[dict[str, float], Tensor]:
@@ -153,9 +166,8 @@ def tested(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[
     return accuracies, right
 
 
-def priors(settings: Settings, run: Run) -> list[tuple[float, float]]:
+def priors(model: nn.Module) -> list[tuple[float, float]]:
     """W and b of each Gaussian prior, from the first block to the last."""
-    model = restore(settings.script, run, Lexicon.load(run.lexicon))
     return [(float(m.w), float(m.b)) for m in model.modules() if isinstance(m, GaussianPrior)]
 
 

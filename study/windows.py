@@ -9,18 +9,14 @@ import torch
 from torch import Tensor, nn
 
 import nlilayers
-from nli_common.batches import PairDataset
-from nli_common.data import Sentence, open_corpus
-from nli_common.lexicon import Lexicon
+from nli_common.data import Sentence
 from nli_common.runs import Run
-from nli_common.train_runs import restore
 from study.plan import BENCHES, Job
 from study.results import held, kept
-from study.training import RESULTS, Places, plan_of, run_folder, settings_of, write_result
+from study.training import RESULTS, Places, plan_of, reread, run_folder, settings_of, write_result
 from study.tuning import tuned
 
 MODEL = "Gaussian Transformer"
-BATCH = 64
 WORDS, TEXTS = 1_024, 32
 """Of the long texts: premises of the test set, one behind the other."""
 Sides = tuple[Sentence, Sentence]
@@ -39,11 +35,7 @@ def windows(places: Places) -> None:
         run = Run(run_folder(job, places))
         if options is None or kept(job) is None or not run.metrics.exists() or held_window(bench.name) is not None:
             continue
-        lexicon = Lexicon.load(run.lexicon)
-        model = restore(settings_of(job, places, options).script, run, lexicon)
-        corpus = open_corpus(places.pairs(bench.test), places.cache)
-        dataset = PairDataset(corpus, lexicon, run.read_config()["labels"], corpus.phenomena)
-        batches = (dataset.__getitems__(range(i, min(i + BATCH, len(dataset)))) for i in range(0, len(dataset), BATCH))
+        model, batches = reread(settings_of(job, places, options), run, bench, places)
         pairs = [(batch.premise, batch.hypothesis) for batch in batches]
         found = {"test pairs": compared(model, pairs), "long texts": compared(model, list(long_texts(pairs)))}
         write_result(window_file(bench.name), {"bench": bench.name, **plan_of(job, options), "texts": found})

@@ -11,6 +11,7 @@ import pytest
 import torch
 from reliability.cases import MODELS
 from study import report
+from study.alignments import same_words
 from study.compare import Difference, difference, verdicts
 from study.files import prepared
 from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, VARIANTS, Job, jobs
@@ -20,7 +21,7 @@ from study.training import Places, plan_of, run_folder, run_job, settings_of, un
 from study.tuning import grid, protocol
 from study.windows import WORDS, compared, long_texts
 
-from nli_common.data import Sentence
+from nli_common.data import Batch, Sentence
 from nli_common.generated import generated_pairs
 
 ROOT = Path(__file__).parent.parent
@@ -208,6 +209,38 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     assert kept(job) == result and run_folder(job, places).stat().st_mtime_ns == before
     report.write(tmp_path / "pages")
     assert f"| DA | {result['parameters']:,} | " in (tmp_path / "pages" / "models.md").read_text(encoding="utf-8")
+
+
+class Known(torch.nn.Module):
+    """A model whose attention is given."""
+
+    leading_tokens = ("NULL",)
+
+    def __init__(self, alpha: torch.Tensor) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.alpha.mT, self.alpha
+
+
+def test_what_attention_finds_is_its_weight_on_the_same_word() -> None:
+    generator = torch.Generator().manual_seed(0)
+    real = [torch.arange(7) < torch.randint(1, 7, (12, 1), generator=generator) for _ in range(2)]
+    premise, hypothesis = (Sentence(torch.randint(1, 6, (12, 7), generator=generator) * m, m) for m in real)
+    alpha = torch.rand(12, 8, 8, generator=generator)
+    found, even = [], []
+    for row in range(12):
+        words = premise.tokens[row][premise.mask[row]].tolist()
+        for j, word in enumerate(hypothesis.tokens[row][hypothesis.mask[row]].tolist()):
+            if word in words:
+                places = [i for i, other in enumerate(words) if other == word]
+                found.append(sum(float(alpha[row, 1 + j, 1 + i]) for i in places))
+                even.append(len(places) / len(words))
+    batch = Batch(premise, hypothesis, torch.zeros(12), torch.zeros(12))
+    measured = same_words(Known(alpha), [batch])
+    assert measured == pytest.approx({"found": np.mean(found), "even": np.mean(even)})
+    assert same_words(torch.nn.Linear(1, 1), [batch]) is None
 
 
 def test_long_texts_are_read_in_windows_and_short_ones_are_not() -> None:

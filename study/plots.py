@@ -1,0 +1,53 @@
+"""The pictures of the study's pages."""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.artist import Artist
+
+from study.plan import ABLATIONS, BENCHES, ENCODED, MODELS, VARIANTS
+from study.results import Results, aligned
+
+
+def plot_curves(bench: str, results: Results, path: Path) -> None:
+    """Dev accuracy of seed 0 after each epoch."""
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    for variant in MODELS:
+        first = next((r for r in results.get((bench, variant.name), []) if r["seed"] == 0), None)
+        if first:
+            percent = [100 * share for share in first["dev"]]
+            axes.plot(range(1, len(percent) + 1), percent, marker="o", markersize=3, label=variant.name)
+    axes.set(xlabel="epoch", ylabel="dev accuracy, %")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def plot_alignments(results: Results, path: Path) -> None:
+    """The test accuracy of each run, by what its attention finds."""
+    benches = [bench for bench in BENCHES if any(aligned(bench, name, results) for name in VARIANTS)]
+    size = (4 * len(benches) + 1.5, 4)
+    figure, panels = plt.subplots(1, len(benches), figsize=size, layout="constrained", squeeze=False)
+    groups = [("ablations", ABLATIONS, "0.7", "."), ("on a frozen encoder", ENCODED, "0.4", "+")]
+    for place, (model, marker) in enumerate(zip(MODELS, "os^v<>DPX*h", strict=True)):
+        groups.append((model.name, (model,), f"C{place % 10}", marker))
+    for bench, axes in zip(benches, panels[0], strict=True):
+        for label, variants, colour, marker in groups:
+            points = [point for variant in variants for point in aligned(bench, variant.name, results)]
+            found, test = ([100 * pair["found"] for pair, _ in points], [100 * share for _, share in points])
+            axes.plot(found, test, marker, color=colour, label=label if points else None)
+        even = next(pair["even"] for name in VARIANTS for pair, _ in aligned(bench, name, results))
+        axes.axvline(100 * even, color="0.7", linewidth=1)
+        axes.set(title=bench, xlabel="weight on the same word, %", ylabel="test accuracy, %")
+        axes.grid(alpha=0.3)
+    shown: dict[str, Artist] = {}
+    for axes in panels[0]:
+        handles, labels = axes.get_legend_handles_labels()
+        shown |= dict(zip(labels, handles, strict=True))
+    figure.legend(list(shown.values()), list(shown), frameon=False, fontsize=8, loc="outside right upper")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
