@@ -30,12 +30,15 @@ def plot_curves(bench: str, results: Results, path: Path) -> None:
 def plot_alignments(results: Results, path: Path) -> None:
     """The test accuracy of each run, by what its attention finds."""
     benches = [bench for bench in BENCHES if any(aligned(bench, name, results) for name in VARIANTS)]
-    size = (4 * len(benches) + 1.5, 4)
-    figure, panels = plt.subplots(1, len(benches), figsize=size, layout="constrained", squeeze=False)
+    rows = -(-len(benches) // 2)
+    figure, grid = plt.subplots(rows, 2, figsize=(9.5, 4 * rows), layout="constrained", squeeze=False)
+    panels = grid.flat[: len(benches)]
+    for empty in grid.flat[len(benches) :]:
+        empty.remove()
     groups = [("ablations", ABLATIONS, "0.7", "."), ("on a frozen encoder", ENCODED, "0.4", "+")]
     for place, (model, marker) in enumerate(zip(MODELS, "os^v<>DPX*h", strict=True)):
         groups.append((model.name, (model,), f"C{place % 10}", marker))
-    for bench, axes in zip(benches, panels[0], strict=True):
+    for bench, axes in zip(benches, panels, strict=True):
         for label, variants, colour, marker in groups:
             points = [point for variant in variants for point in aligned(bench, variant.name, results)]
             found, test = ([100 * pair["found"] for pair, _ in points], [100 * share for _, share in points])
@@ -45,7 +48,7 @@ def plot_alignments(results: Results, path: Path) -> None:
         axes.set(title=bench, xlabel="weight on the same word, %", ylabel="test accuracy, %")
         axes.grid(alpha=0.3)
     shown: dict[str, Artist] = {}
-    for axes in panels[0]:
+    for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         shown |= dict(zip(labels, handles, strict=True))
     figure.legend(list(shown.values()), list(shown), frameon=False, fontsize=8, loc="outside right upper")
