@@ -5,7 +5,6 @@ KINDS = {
     "cost": "The same numbers, at another cost:",
     "rounding": "Another last digit, or a tie that no test meets:",
     "elsewhere": "Seen on a GPU alone:",
-    "by hand": "Noticed, but not by this run:",
     "unexplained": "Not explained:",
 }
 """Why a mutant may live."""
@@ -146,12 +145,6 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "parts: Any = _Parts.forward if (torch.compiler.is_compiling()) or True else _Parts.apply",
             ],
         },
-        "Autocast is switched off where it is off.": {
-            "_precision.without_autocast": [
-                "return contextlib.nullcontext() if (autocast_dtype(x) is None) and False else "
-                "torch.autocast(x.device.type, enabled=False)",
-            ],
-        },
         "More room than the words need, or none set aside.": {
             "functional._char_ngram.char_ngrams": [
                 "missing = max(ngram_size + points.shape[1], 0)",
@@ -183,11 +176,6 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             "functional._window.smallest_window": [
                 "return int(window[(ratio + score_range < limit).to(torch.uint8).argmax()])",
             ],
-        },
-    },
-    "by hand": {
-        "The record of which tests reach what is older than this function; by hand, `test_masking.py` notices it.": {
-            "_values.read_values": ["values: list[float] = None"],
         },
     },
     "elsewhere": {
