@@ -34,7 +34,7 @@ def write(folder: Path = PAGES) -> None:
     """Every page and picture."""
     folder.mkdir(parents=True, exist_ok=True)
     found = held_results()
-    for bench in {bench for bench, _ in found}:
+    for bench in dict.fromkeys(bench for bench, _ in found):
         plot_curves(bench, found, folder / f"curves-{bench}.png")
     plot_alignments(found, folder / "alignments.png")
     pages = {

@@ -30,7 +30,7 @@ def kept(job: Job) -> dict[str, Any] | None:
 def held_results() -> Results:
     """Every figure that is kept, by bench and variant, seed by seed."""
     found: Results = defaultdict(list)
-    planned = {job for budget in ("cpu", "gpu") for job in jobs(budget)}
+    planned = dict.fromkeys(job for budget in ("cpu", "gpu") for job in jobs(budget))
     for job in sorted(planned, key=lambda job: job.seed):
         result = kept(job)
         if result is not None:
