@@ -16,8 +16,8 @@ from study.compare import Difference, difference, verdicts
 from study.files import prepared
 from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, VARIANTS, Job, jobs
 from study.queue import Queue
-from study.results import kept
-from study.training import Places, plan_of, run_folder, run_job, settings_of, unpacked
+from study.results import held_results, kept
+from study.training import Places, plan_of, run_folder, run_job, settings_of, slug, unpacked
 from study.tuning import grid, protocol
 from study.windows import WORDS, compared, long_texts
 
@@ -177,6 +177,15 @@ def test_figures_of_another_plan_are_not_taken(kept_in: Path) -> None:
     assert kept(da) is None and Queue([da]).take() == "DA"
 
 
+def test_figures_come_in_the_order_of_the_plan(kept_in: Path) -> None:
+    names = ["hypothesis only", "DA", "attention", "LSTM", "hybrid", "ESIM"]
+    planned = [job for job in jobs("cpu") if job.seed == 0 and job.bench == "sick" and job.variant in names]
+    for job in reversed(planned):
+        options = hold_tuning(kept_in, slug(job.variant))
+        hold(kept_in, f"sick/{slug(job.variant)}-seed0", **plan_of(job, options))
+    assert list(held_results()) == [("sick", job.variant) for job in planned] and len(planned) == len(names)
+
+
 def write_pairs(path: Path, count: int, split: str, *, cut: bool) -> None:
     """As the data folder has them: a bench's file, which is cut into tokens, or one that is not."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -227,7 +236,7 @@ class Known(torch.nn.Module):
 def test_what_attention_finds_is_its_weight_on_the_same_word() -> None:
     generator = torch.Generator().manual_seed(0)
     real = [torch.arange(7) < torch.randint(1, 7, (12, 1), generator=generator) for _ in range(2)]
-    premise, hypothesis = (Sentence(torch.randint(1, 6, (12, 7), generator=generator) * m, m) for m in real)
+    premise, hypothesis = (Sentence(torch.randint(1, 6, (12, 7), generator=generator), m) for m in real)
     alpha = torch.rand(12, 8, 8, generator=generator)
     found, even = [], []
     for row in range(12):
