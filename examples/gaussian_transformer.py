@@ -63,6 +63,8 @@ class GaussianTransformerConfig:
     """Predict from the sum and the difference of the two sentences, too; the paper rejects it."""
     dropout: float = 0.1
     """Of what each sub-layer adds."""
+    start: Literal["aligning", "glorot"] = "aligning"
+    """Glorot's weights throughout, or with two changes that let it align words of few pairs (the paper is silent)."""
     encoder: str | None = None
     """Folder of a Hugging Face encoder: its layers instead of word and character vectors (Table 5)."""
     num_classes: NumClasses = 3
@@ -100,6 +102,8 @@ class GaussianTransformer(nn.Module):
         pair = (4 if config.sum_and_difference else 2) * d
         self.prediction = nn.Sequential(feedforward(pair, d), nn.Linear(d, config.num_classes))
         self.apply(start_from_glorot)
+        if config.start == "aligning":
+            self.apply(start_aligning)
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
@@ -247,6 +251,22 @@ class Aggregation(nn.Module):
         v = self.compare(torch.cat([x, aligned], dim=-1))  # Eqs 13, 14
         # The mean, and not the sum, which a half may not hold where the result fits.
         return masked_mean(v, mask) * mask.sum(dim=1, keepdim=True).to(v.dtype).sqrt()  # Eq 15
+
+
+@torch.no_grad()
+def start_aligning(module: nn.Module) -> None:
+    """Words that are told apart where they meet those of the other sentence, and attend to equal ones.
+
+    For ``module.apply``: self-attention and the blocks' networks add nothing yet, and inter-attention's keys are its
+    queries.
+    """
+    if isinstance(module, nlilayers.GaussianSelfAttention):
+        nn.init.zeros_(module.out_proj.weight)
+    elif isinstance(module, EncodingBlock | InteractionBlock):
+        dense: Any = module.feedforward.sublayer
+        nn.init.zeros_(dense[-1].weight)
+    elif isinstance(module, InterAttention):
+        module.key.weight.copy_(module.query.weight)
 
 
 def of_real_words(weights: Sequence[Tensor], mask: Tensor) -> Tensor:

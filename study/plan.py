@@ -184,9 +184,9 @@ def jobs(budget: str) -> Iterator[Job]:
         if seed < 3:
             yield from (Job(bench, name, seed) for bench in small for name in encoded)
             yield from (Job("snli22k", name, seed) for name in (fast if seed else models))
-        yield from (Job(bench, name, seed) for bench in small for name in ablations)
-        if seed == 2:
+        if seed == 0:
             yield from (Job("mnli20k", name, 0) for name in models)
+        yield from (Job(bench, name, seed) for bench in small for name in ablations)
 
 
 @dataclass(frozen=True)

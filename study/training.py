@@ -80,10 +80,18 @@ def options_of(job: Job, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plan_of(job: Job, options: Mapping[str, Any]) -> dict[str, Any]:
-    """All of the plan that decides a run's figures, its seed apart."""
-    bench = BENCHES[job.bench]
+    """All of the plan that decides a run's figures, its seed apart; the model with what its options leave as it is."""
+    bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
+    script: Script = importlib.import_module(variant.row.script).SCRIPT
+    taken = options_of(job, options)
+    config = settle(script, Row(variant.name, taken, model=variant.row.model), {}, Data()).config
     files = {name: getattr(bench, name) for name in ("train", "dev", "test", "vectors")} | dict(bench.others)
-    return {"options": options_of(job, options), "files": files, "unit_vectors": VARIANTS[job.variant].unit_vectors}
+    return {
+        "options": taken,
+        "model": dataclasses.asdict(config),
+        "files": files,
+        "unit_vectors": variant.unit_vectors,
+    }
 
 
 def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Settings:

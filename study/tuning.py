@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from study.plan import DROPOUTS, PROTOCOL, RATES, TUNING_BENCH, TUNING_DROPOUT, TUNING_EPOCHS, Job
-from study.training import RESULTS, Places, settings_of, slug, train, write_result
+from study.training import RESULTS, Places, plan_of, settings_of, slug, train, write_result
 
 
 def tuned_file(family: str) -> Path:
@@ -17,6 +17,12 @@ def tuned_file(family: str) -> Path:
 def protocol() -> dict[str, Any]:
     """How the short runs are trained, but for what is tuned."""
     return {**PROTOCOL, "epochs": TUNING_EPOCHS}
+
+
+def model(family: str) -> dict[str, Any]:
+    """The tuned model, as it is before anything is chosen."""
+    untuned: dict[str, Any] = plan_of(Job(TUNING_BENCH, family, 0), {})["model"]
+    return untuned
 
 
 def grid(lr: float) -> list[dict[str, float]]:
@@ -32,7 +38,8 @@ def held_tuning(family: str) -> dict[str, Any] | None:
         return None
     held: dict[str, Any] = json.loads(path.read_text())
     options = [one["options"] for one in held["tried"]]
-    same = held["bench"] == TUNING_BENCH and held["protocol"] == protocol() and options == grid(options[-1]["lr"])
+    plan = {"bench": TUNING_BENCH, "protocol": protocol(), "model": model(family)}
+    same = plan == {name: held.get(name) for name in plan} and options == grid(options[-1]["lr"])
     return held if same else None
 
 
@@ -48,8 +55,8 @@ def tune(family: str, places: Places) -> None:
     lr = max(tried, key=_dev)["options"]["lr"]
     tried += [_try(family, places, options) for options in grid(lr)[len(RATES) :]]
     chosen = max(tried, key=_dev)["options"]
-    facts = {"family": family, "bench": TUNING_BENCH, "protocol": protocol(), "tried": tried, "chosen": chosen}
-    write_result(tuned_file(family), facts)
+    plan = {"bench": TUNING_BENCH, "protocol": protocol(), "model": model(family)}
+    write_result(tuned_file(family), {"family": family, **plan, "tried": tried, "chosen": chosen})
 
 
 def _dev(one: dict[str, Any]) -> float:
