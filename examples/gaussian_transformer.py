@@ -282,7 +282,7 @@ SCRIPT = Script(
     recipe=Recipe(
         optimizer="adamwr", lr=3e-4, min_lr=4e-5, normalized_decay=1 / 600, batch_size=64, epochs=30, patience=20
     ),
-    quick=Recipe("adamwr", lr=5e-4, batch_size=64, epochs=8, restart_epochs=8, warmup_epochs=1.0, clip_norm=5.0),
+    quick=Recipe("adamwr", lr=5e-4, batch_size=64, epochs=4, restart_epochs=4, warmup_epochs=1.0, clip_norm=5.0),
     tables=TABLES,
 )
 

@@ -101,8 +101,9 @@ def missing(results: Results) -> str:
     return (
         f"{done} of the {len(planned)} runs of the small budget are done, {hours:.1f} hours of training without those "
         f"for tuning, on {'; '.join(machines) or 'no machine yet'}. `make study DATA=folder ENCODER=folder` trains the "
-        "others. The small budget leaves out `snli58k`; CAFE and the gated CNN have one seed of `snli22k`, every model "
-        "one of `mnli20k`, and ablations are trained on `snli10k` and `sick` alone."
+        "others. The small budget leaves out `snli58k`; CAFE, the gated CNN and their ablations have three seeds, on "
+        "`snli22k` one, the others five and three, every model one on `mnli20k`, and ablations are trained on "
+        "`snli10k` and `sick` alone."
     )
 
 

@@ -175,6 +175,64 @@ def test_a_configuration_survives_json() -> None:
     assert GaussianTransformerConfig(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
 
 
+# How it starts
+
+
+def started(start: str, seed: int = 0) -> GaussianTransformer:
+    torch.manual_seed(seed)
+    lexicon = Lexicon(TINY.words, TINY.vectors.repeat(1, 8))
+    sizes = {"hidden_size": 60, "num_heads": 2, "num_encoding_blocks": 3}
+    return GaussianTransformer(config_of(**sizes, start=start), lexicon).eval()
+
+
+@torch.no_grad()
+def weight_on_the_same_word(model: GaussianTransformer) -> float:
+    """The mean of all blocks and heads, over 10 words in two orders: 0.1 is that of words that are all alike."""
+    words = list(range(10))
+    generator = torch.Generator().manual_seed(1)
+    order = torch.randperm(10, generator=generator).tolist()
+    beta, _ = model.alignment_by_head(sentence(words), sentence(order))
+    return float(beta[..., words, [order.index(word) for word in words]].mean())
+
+
+def test_it_starts_where_words_meet_as_they_came() -> None:
+    """Self-attention and networks add nothing: after them stands each word's own vector, layer-normed."""
+    model, pair = started("aligning"), sentence([3, 1, 4, 1], [2, 0])
+    alone = model.position(model.projection(model.words(pair)))
+    expected = (alone - alone.mean(-1, keepdim=True)) / alone.std(-1, correction=0, keepdim=True)
+    assert_close(model.encode(pair)[pair.mask], expected[pair.mask], atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_starts_where_equal_words_attend_to_each_other(seed: int) -> None:
+    assert weight_on_the_same_word(started("aligning", seed)) > 0.3
+    assert weight_on_the_same_word(started("glorot", seed)) < 0.13
+
+
+def test_only_the_start_is_another() -> None:
+    """The networks of the aggregation and the prediction, the first layers and the priors are Glorot's in both."""
+    aligning, glorot = started("aligning").state_dict(), started("glorot").state_dict()
+    changed = {name for name, values in glorot.items() if not torch.equal(values, aligning[name])}
+    assert changed == {
+        name
+        for name in glorot
+        if name.endswith(("out_proj.weight", "inter_attention.sublayer.key.weight", "feedforward.sublayer.1.weight"))
+    }
+
+
+def test_every_weight_learns_from_where_it_starts() -> None:
+    """A layer behind one of zeros has no gradient in the first step, and one in the second."""
+    model = started("aligning")
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    for _ in range(2):
+        optimizer.zero_grad()
+        logits = model(sentence([3, 1, 4, 1], [2, 0]), sentence([1, 5], [2, 6, 5]))
+        nn.functional.cross_entropy(logits, torch.tensor([0, 2])).backward()
+        optimizer.step()
+    dead = {name for name, parameter in model.named_parameters() if not parameter.grad.abs().max() > 0}
+    assert not dead
+
+
 # Words
 
 

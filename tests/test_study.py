@@ -18,7 +18,7 @@ from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, VARIANTS, Job, jobs
 from study.queue import Queue
 from study.results import held_results, kept
 from study.training import Places, plan_of, run_folder, run_job, settings_of, slug, unpacked
-from study.tuning import grid, protocol
+from study.tuning import grid, model, protocol
 from study.windows import WORDS, compared, long_texts
 
 from nli_common.data import Batch, Sentence
@@ -133,10 +133,11 @@ def hold_tuning(folder: Path, family: str, **changed: Any) -> dict[str, Any]:
         "family": family,
         "bench": "snli10k",
         "protocol": protocol(),
+        "model": model(family),
         "tried": tried,
         "chosen": tried[-1]["options"],
     }
-    hold(folder, f"tuning/{family}", **(facts | changed))
+    hold(folder, f"tuning/{slug(family)}", **(facts | changed))
     return tried[-1]["options"]
 
 
@@ -151,20 +152,21 @@ def test_runs_wait_until_their_family_is_tuned(kept_in: Path) -> None:
     da, intra = (Job("sick", name, 0) for name in ("DA", "DA, intra-attention"))
     queue = Queue([da, Job("snli10k", "DA", 0), intra])
     assert [queue.take() for _ in range(3)] == ["DA", "DA, intra-attention", None]
-    hold_tuning(kept_in, "da-intra-attention")
+    hold_tuning(kept_in, "DA, intra-attention")
     assert [queue.take(), queue.take()] == [intra, None]
-    hold_tuning(kept_in, "da")
+    hold_tuning(kept_in, "DA")
     assert [queue.take() for _ in range(3)] == [da, Job("snli10k", "DA", 0), None]
 
 
 def test_figures_of_another_plan_are_not_taken(kept_in: Path) -> None:
     da = Job("sick", "DA", 0)
-    options = hold_tuning(kept_in, "da")
+    options = hold_tuning(kept_in, "DA")
     facts = plan_of(da, options)
     hold(kept_in, "sick/da-seed0", **facts)
     assert kept(da) == facts and Queue([da]).left == []
     others = (
         {"options": {**facts["options"], "epochs": 30}},
+        {"model": {**facts["model"], "glorot": False}},
         {"files": {**facts["files"], "vectors": "others.npz"}},
         {"files": {**facts["files"], "hard": "bench/hard.tsv.gz"}},
         {"unit_vectors": True},
@@ -173,15 +175,16 @@ def test_figures_of_another_plan_are_not_taken(kept_in: Path) -> None:
         hold(kept_in, "sick/da-seed0", **(facts | changed))
         assert kept(da) is None and Queue([da]).left == [da]
     hold(kept_in, "sick/da-seed0", **facts)
-    hold_tuning(kept_in, "da", protocol={**protocol(), "batch_size": 64})
-    assert kept(da) is None and Queue([da]).take() == "DA"
+    for other in ({"protocol": {**protocol(), "batch_size": 64}}, {"model": {**model("DA"), "glorot": False}}):
+        hold_tuning(kept_in, "DA", **other)
+        assert kept(da) is None and Queue([da]).take() == "DA"
 
 
 def test_figures_come_in_the_order_of_the_plan(kept_in: Path) -> None:
     names = ["hypothesis only", "DA", "attention", "LSTM", "hybrid", "ESIM"]
     planned = [job for job in jobs("cpu") if job.seed == 0 and job.bench == "sick" and job.variant in names]
     for job in reversed(planned):
-        options = hold_tuning(kept_in, slug(job.variant))
+        options = hold_tuning(kept_in, job.variant)
         hold(kept_in, f"sick/{slug(job.variant)}-seed0", **plan_of(job, options))
     assert list(held_results()) == [("sick", job.variant) for job in planned] and len(planned) == len(names)
 
@@ -206,7 +209,7 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
         write_pairs(places.data / name, 20, "test", cut=name.startswith("bench"))
     vectors = np.random.default_rng(0).standard_normal((2, 8))
     np.savez(places.data / bench.vectors, words=np.array(["a", "the"]), vectors=vectors)
-    options, job = hold_tuning(kept_in, "da"), Job("snli22k", "DA", 0)
+    options, job = hold_tuning(kept_in, "DA"), Job("snli22k", "DA", 0)
     run_job(job, places, options)
     result = kept(job)
     assert result is not None and result["accuracy"].keys() == {"dev", "test", *bench.others}
