@@ -206,8 +206,15 @@ CONFIGS: Mapping[str, tuple[Callable[[Any, Lexicon], nn.Module], Any]] = {
     "DecomposableAttention": (DecomposableAttention, DecomposableAttentionConfig(True, 6, dropout=0.0)),
     "GaussianTransformer": (
         GaussianTransformer,
+        # Where it starts by itself, sub-layers that add nothing would hide what happens inside them.
         GaussianTransformerConfig(
-            num_encoding_blocks=1, num_interaction_blocks=1, hidden_size=6, num_heads=3, char_size=3, dropout=0.0
+            num_encoding_blocks=1,
+            num_interaction_blocks=1,
+            hidden_size=6,
+            num_heads=3,
+            char_size=3,
+            dropout=0.0,
+            start="glorot",
         ),
     ),
     "GatedCNN": (

@@ -358,7 +358,13 @@ _CAFE: dict[str, Any] = {
     "tag_size": 2,
 }
 _GATED: dict[str, Any] = {"hidden_size": 7, "context_layers": 2, "char_dim": 2, "char_size": 3, "num_tags": 4}
-_GAUSSIAN: dict[str, Any] = {"hidden_size": 6, "num_heads": 3, "char_size": 5, "num_encoding_blocks": 2}
+_GAUSSIAN: dict[str, Any] = {
+    "hidden_size": 6,
+    "num_heads": 3,
+    "char_size": 5,
+    "num_encoding_blocks": 2,
+    "start": "glorot",  # with nothing that adds 0
+}
 
 MODELS: Mapping[str, Case] = {
     "DecomposableAttention": _model(DecomposableAttention, DecomposableAttentionConfig(hidden_size=11)),

@@ -329,7 +329,7 @@ def test_an_insertion_projects_both(tmp_path: Path) -> None:
 @pytest.fixture
 def config(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GaussianTransformerConfig:
     monkeypatch.setattr(contextual, "CACHE", tmp_path)
-    return GaussianTransformerConfig(hidden_size=6, num_heads=3, encoder=str(folder))
+    return GaussianTransformerConfig(hidden_size=6, num_heads=3, encoder=str(folder), start="glorot")
 
 
 def test_the_parameters_with_elmos_sizes(tmp_path: Path) -> None:
