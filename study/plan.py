@@ -127,6 +127,7 @@ ABLATIONS = (
     _gt("trainable bias", locality="trainable"),
     _gt("Gaussian, Eq 3", locality="gaussian"),
     _gt("n-grams summed", ngrams="sum"),
+    _gt("Glorot's start", start="glorot"),
     replace(_variant("attention, unit vectors", "attention", _TR, "AttentionModelConfig"), unit_vectors=True),
     _cnn("words"),
     _cnn("characters", use_chars=True),
@@ -229,6 +230,7 @@ CLAIMS = (
     Claim("Tay et al. 2018, Table 3", "characters help", _CAFE_150, "CAFE 150, no characters"),
     Claim("Tay et al. 2018, Table 3", "tags help", _CAFE_150, "CAFE 150, no tags"),
     Claim("Nguyen 2019", "word vectors have unit length", "attention, unit vectors", "attention"),
+    Claim("no paper", "a start that aligns helps", _FULL_GT, "GT, Glorot's start"),
     Claim("no paper", "aligning frozen features helps", "frozen encoder, aligned", "frozen encoder, pooled"),
 )
 ORDER = (
