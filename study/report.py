@@ -198,17 +198,21 @@ def alignments_page(results: Results) -> str:
 
 def priors_page(results: Results) -> str:
     """What w and b became, block by block."""
-    lines = []
+    lines: list[list[str]] = []
+    moved: list[float] = []
     for (bench, variant), found in results.items():
         priors = [result["priors"] for result in found if result["priors"]]
         for depth, block in enumerate(zip(*priors, strict=True), start=1):
             w, b = ([f"{pair[i]:.3f}" for pair in block] for i in (0, 1))
             lines.append([bench, variant, str(depth), ", ".join(w), ", ".join(b)])
+            moved += [abs(value - start) for pair in block for value, start in zip(pair, (0.1, -0.1), strict=True)]
     return "\n\n".join(
         (
             "# What the priors learn",
             "w and b of each Gaussian prior of the Gaussian Transformer, a column for each seed, from the first "
-            "encoding block to the last interaction block. They start at 0.1 and −0.1.",
+            "encoding block to the last interaction block. They start at 0.1 and −0.1, "
+            f"and the furthest has moved by {max(moved, default=0):.3f}. Near 0.1 a softplus passes on a tenth of a step, "
+            "so that Adam at a rate of 0.0002 moves them by some 0.02 in 1,000 steps at most.",
             table(["bench", "variant", "block", "w", "b"], lines),
             *window_section(),
         )
