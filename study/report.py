@@ -210,9 +210,9 @@ def priors_page(results: Results) -> str:
         (
             "# What the priors learn",
             "w and b of each Gaussian prior of the Gaussian Transformer, a column for each seed, from the first "
-            "encoding block to the last interaction block. They start at 0.1 and −0.1, "
-            f"and the furthest has moved by {max(moved, default=0):.3f}. Near 0.1 a softplus passes on a tenth of a step, "
-            "so that Adam at a rate of 0.0002 moves them by some 0.02 in 1,000 steps at most.",
+            "encoding block to the last interaction block. They start at 0.1 and −0.1, and the furthest has moved by "
+            f"{max(moved, default=0):.3f}. Near 0.1 a softplus passes on a tenth of a step, so that Adam at a rate of "
+            "0.0002 moves them by some 0.02 in 1,000 steps at most.",
             table(["bench", "variant", "block", "w", "b"], lines),
             *window_section(),
         )
