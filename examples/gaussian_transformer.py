@@ -64,7 +64,7 @@ class GaussianTransformerConfig:
     dropout: float = 0.1
     """Of what each sub-layer adds."""
     start: Literal["aligning", "glorot"] = "aligning"
-    """Glorot's weights throughout, or with two changes that let it align words of few pairs (the paper is silent)."""
+    """Glorot's weights, or with two changes that let it align words after few pairs; the paper is silent."""
     encoder: str | None = None
     """Folder of a Hugging Face encoder: its layers instead of word and character vectors (Table 5)."""
     num_classes: NumClasses = 3

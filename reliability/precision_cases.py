@@ -363,7 +363,7 @@ _GAUSSIAN: dict[str, Any] = {
     "num_heads": 3,
     "char_size": 5,
     "num_encoding_blocks": 2,
-    "start": "glorot",  # with nothing that adds 0
+    "start": "glorot",  # layers of zeros would hide what is before them
 }
 
 MODELS: Mapping[str, Case] = {

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from nlilayers import GaussianPrior
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import held_ensemble
 from study.markdown import spread, table
@@ -11,6 +12,7 @@ from study.peers import PEERS
 from study.plan import BENCHES, CLAIMS, ENCODED, MODELS, ORDER, TUNING_EPOCHS, VARIANTS, Claim, jobs
 from study.plots import plot_alignments, plot_curves
 from study.results import Results, aligned, held_results, kept
+from study.training import priors as priors_of
 from study.training import unpacked
 from study.tuning import held_tuning
 from study.windows import TEXTS, WORDS, held_window
@@ -199,19 +201,19 @@ def alignments_page(results: Results) -> str:
 def priors_page(results: Results) -> str:
     """What w and b became, block by block."""
     lines: list[list[str]] = []
-    moved: list[float] = []
+    starts, moved = priors_of(GaussianPrior())[0], [0.0]
     for (bench, variant), found in results.items():
         priors = [result["priors"] for result in found if result["priors"]]
         for depth, block in enumerate(zip(*priors, strict=True), start=1):
             w, b = ([f"{pair[i]:.3f}" for pair in block] for i in (0, 1))
             lines.append([bench, variant, str(depth), ", ".join(w), ", ".join(b)])
-            moved += [abs(value - start) for pair in block for value, start in zip(pair, (0.1, -0.1), strict=True)]
+            moved += [abs(value - start) for pair in block for value, start in zip(pair, starts, strict=True)]
     return "\n\n".join(
         (
             "# What the priors learn",
             "w and b of each Gaussian prior of the Gaussian Transformer, a column for each seed, from the first "
             "encoding block to the last interaction block. They start at 0.1 and −0.1, and the furthest has moved by "
-            f"{max(moved, default=0):.3f}. Near 0.1 a softplus passes on a tenth of a step, so that Adam at a rate of "
+            f"{max(moved):.3f}. Near 0.1 a softplus passes on a tenth of a step, so that Adam at a rate of "
             "0.0002 moves them by some 0.02 in 1,000 steps at most.",
             table(["bench", "variant", "block", "w", "b"], lines),
             *window_section(),

@@ -31,7 +31,7 @@ from nli_common.training import EVALUATION_BATCH
 from nlilayers import GaussianPrior
 from study.alignments import same_words
 from study.files import prepared
-from study.plan import BENCHES, ENCODED, PROTOCOL, VARIANTS, Bench, Job
+from study.plan import BENCHES, ENCODED, PROTOCOL, VARIANTS, Bench, Job, Variant
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -82,9 +82,8 @@ def options_of(job: Job, options: Mapping[str, Any]) -> dict[str, Any]:
 def plan_of(job: Job, options: Mapping[str, Any]) -> dict[str, Any]:
     """All of the plan that decides a run's figures, its seed apart; the model with what its options leave as it is."""
     bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
-    script: Script = importlib.import_module(variant.row.script).SCRIPT
     taken = options_of(job, options)
-    config = settle(script, Row(variant.name, taken, model=variant.row.model), {}, Data()).config
+    config = _settled(variant, taken, Data()).config
     files = {name: getattr(bench, name) for name in ("train", "dev", "test", "vectors")} | dict(bench.others)
     return {
         "options": taken,
@@ -97,7 +96,6 @@ def plan_of(job: Job, options: Mapping[str, Any]) -> dict[str, Any]:
 def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Settings:
     """The model, recipe and files of a run."""
     bench, variant = BENCHES[job.bench], VARIANTS[job.variant]
-    script: Script = importlib.import_module(variant.row.script).SCRIPT
     data = Data(
         train=places.pairs(bench.train),
         dev=places.pairs(bench.dev),
@@ -107,8 +105,12 @@ def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Setting
         cache=places.cache,
     )
     encoder = {"encoder": str(places.encoder)} if variant in ENCODED else {}
-    row = Row(variant.name, {**options_of(job, options), **encoder}, model=variant.row.model)
-    return settle(script, row, {}, data)
+    return _settled(variant, {**options_of(job, options), **encoder}, data)
+
+
+def _settled(variant: Variant, options: Mapping[str, Any], data: Data) -> Settings:
+    script: Script = importlib.import_module(variant.row.script).SCRIPT
+    return settle(script, Row(variant.name, options, model=variant.row.model), {}, data)
 
 
 def train(settings: Settings, seed: int, folder: Path) -> tuple[Run, dict[str, Any]]:

@@ -19,10 +19,10 @@ def protocol() -> dict[str, Any]:
     return {**PROTOCOL, "epochs": TUNING_EPOCHS}
 
 
-def model(family: str) -> dict[str, Any]:
-    """The tuned model, as it is before anything is chosen."""
-    untuned: dict[str, Any] = plan_of(Job(TUNING_BENCH, family, 0), {})["model"]
-    return untuned
+def plan(family: str) -> dict[str, Any]:
+    """All that decides the short runs' figures but for what is tuned: the model is that before anything is chosen."""
+    model = plan_of(Job(TUNING_BENCH, family, 0), {})["model"]
+    return {"bench": TUNING_BENCH, "protocol": protocol(), "model": model}
 
 
 def grid(lr: float) -> list[dict[str, float]]:
@@ -38,8 +38,8 @@ def held_tuning(family: str) -> dict[str, Any] | None:
         return None
     held: dict[str, Any] = json.loads(path.read_text())
     options = [one["options"] for one in held["tried"]]
-    plan = {"bench": TUNING_BENCH, "protocol": protocol(), "model": model(family)}
-    same = plan == {name: held.get(name) for name in plan} and options == grid(options[-1]["lr"])
+    planned = plan(family)
+    same = planned == {name: held.get(name) for name in planned} and options == grid(options[-1]["lr"])
     return held if same else None
 
 
@@ -55,8 +55,7 @@ def tune(family: str, places: Places) -> None:
     lr = max(tried, key=_dev)["options"]["lr"]
     tried += [_try(family, places, options) for options in grid(lr)[len(RATES) :]]
     chosen = max(tried, key=_dev)["options"]
-    plan = {"bench": TUNING_BENCH, "protocol": protocol(), "model": model(family)}
-    write_result(tuned_file(family), {"family": family, **plan, "tried": tried, "chosen": chosen})
+    write_result(tuned_file(family), {"family": family, **plan(family), "tried": tried, "chosen": chosen})
 
 
 def _dev(one: dict[str, Any]) -> float:

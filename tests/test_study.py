@@ -18,7 +18,7 @@ from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, VARIANTS, Job, jobs
 from study.queue import Queue
 from study.results import held_results, kept
 from study.training import Places, plan_of, run_folder, run_job, settings_of, slug, unpacked
-from study.tuning import grid, model, protocol
+from study.tuning import grid, plan, protocol
 from study.windows import WORDS, compared, long_texts
 
 from nli_common.data import Batch, Sentence
@@ -131,9 +131,7 @@ def hold_tuning(folder: Path, family: str, **changed: Any) -> dict[str, Any]:
     tried = [{"options": options, "dev": 0.5} for options in grid(5e-4)]
     facts = {
         "family": family,
-        "bench": "snli10k",
-        "protocol": protocol(),
-        "model": model(family),
+        **plan(family),
         "tried": tried,
         "chosen": tried[-1]["options"],
     }
@@ -175,7 +173,8 @@ def test_figures_of_another_plan_are_not_taken(kept_in: Path) -> None:
         hold(kept_in, "sick/da-seed0", **(facts | changed))
         assert kept(da) is None and Queue([da]).left == [da]
     hold(kept_in, "sick/da-seed0", **facts)
-    for other in ({"protocol": {**protocol(), "batch_size": 64}}, {"model": {**model("DA"), "glorot": False}}):
+    model = plan("DA")["model"]
+    for other in ({"protocol": {**protocol(), "batch_size": 64}}, {"model": {**model, "glorot": False}}):
         hold_tuning(kept_in, "DA", **other)
         assert kept(da) is None and Queue([da]).take() == "DA"
 
