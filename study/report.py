@@ -125,8 +125,8 @@ def claims_page(results: Results) -> str:
             "and the gated CNN 150 features.",
             comparisons(CLAIMS, results),
             "## The order of the models",
-            "At the papers' sizes; CAFE and the gated CNN with what was tuned at half their width. The papers' "
-            "accuracies are of SNLI's test set after training on all of SNLI, Chen et al.'s of MultiNLI's; an LSTM is "
+            "At the papers' sizes; the gated CNN with what was tuned at half its width. The papers' accuracies are "
+            "of SNLI's test set after training on all of SNLI, Chen et al.'s of MultiNLI's; an LSTM is "
             "another one in each paper.",
             comparisons(ORDER, results) + "\n",
         )
