@@ -56,7 +56,9 @@ def models_page(results: Results) -> str:
     parts = [
         "# Models on real pairs",
         "Test accuracy in per cent: mean ± standard deviation over the seeds (their number). Pairs a second are those "
-        "of the training, two runs at a time and other work beside them; [speed](../speed/index.md) has its own page.",
+        "of the training, two runs at a time and other work beside them; [speed](../speed/index.md) has its own page. "
+        "Five together is what the mean of five seeds' probabilities reaches; the public implementations' figures are "
+        "of single models.",
         "The models on a frozen encoder are no peers of the others: all-MiniLM-L6-v2 of sentence-transformers was "
         "trained on SNLI's and MultiNLI's pairs and on captions of Flickr30k, which SNLI's premises are. Its "
         "parameters are not counted.",
@@ -212,9 +214,10 @@ def priors_page(results: Results) -> str:
         (
             "# What the priors learn",
             "w and b of each Gaussian prior of the Gaussian Transformer, a column for each seed, from the first "
-            "encoding block to the last interaction block. They start at 0.1 and −0.1, and the furthest has moved by "
-            f"{max(moved):.3f}. Near 0.1 a softplus passes on a tenth of a step, so that Adam at a rate of "
-            "0.0002 moves them by some 0.02 in 1,000 steps at most.",
+            "encoding block to the last interaction block. They start at "
+            f"{starts[0]:.1f} and {starts[1]:.1f}, and the furthest has moved by {max(moved):.3f}. Near 0.1 a softplus "
+            "passes on a tenth of a step, so that Adam at a rate of 0.0002 moves them by some 0.02 in 1,000 steps at "
+            "most.",
             table(["bench", "variant", "block", "w", "b"], lines),
             *window_section(),
         )
