@@ -87,7 +87,8 @@ def kept_memory(held: dict[str, Any]) -> list[str]:
     return [
         f"A word of {longest:,} costs {growth['as_it_is']:.2f} times one of {shortest:,}; {growth['kept']:.2f} times "
         f"where the C library is told to keep what is freed (`GLIBC_TUNABLES={kept['tunables']}`). As it is, it "
-        "returns tensors of more than 32 MiB to the system at once, and each new one is paid for page by page."
+        "returns tensors of more than 32 MiB to the system at once, and each new one is paid for page by page; so "
+        "long texts are attended to in passages, and their projections are what is left of it."
     ]
 
 

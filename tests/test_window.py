@@ -2,7 +2,9 @@
 
 import math
 import random
+from contextlib import AbstractContextManager
 from itertools import pairwise
+from unittest import mock
 
 import pytest
 import torch
@@ -13,7 +15,8 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import strategies
-from nlilayers import GaussianPrior, GaussianSelfAttention, LinearPrior, functional, masking
+from nlilayers import GaussianPrior, GaussianSelfAttention, LinearPrior, _passages, functional, masking
+from nlilayers._passages import cut_into_passages, join_passages
 from strategies import normal
 
 EMBED_DIM, HEADS = 8, 2
@@ -414,6 +417,56 @@ def test_an_integer_window_is_a_band_of_the_whole_matrix(window: int) -> None:
     v = layer.in_proj(x)[..., -EMBED_DIM:].unflatten(2, (HEADS, -1))
     expected = torch.einsum("bhnm,bmhd->bnhd", layer.attention_weights(x, mask), v).flatten(2)
     assert_close(layer(x, mask), layer.out_proj(expected).masked_fill(~mask[..., None], 0), atol=1e-10, rtol=1e-10)
+
+
+def in_passages_of(words: int, blocks: int) -> AbstractContextManager[object]:
+    """A context in which passages have that many words and blocks at least."""
+    return mock.patch.multiple(_passages, SHORTEST_PASSAGE=words, FEWEST_BLOCKS=blocks)
+
+
+@given(length=st.integers(0, 300), size=st.integers(1, 20), words=st.integers(1, 60), blocks=st.integers(2, 5))
+def test_a_text_is_its_passages_each_between_its_neighbours(length: int, size: int, words: int, blocks: int) -> None:
+    x = normal(length, 2, length, 3)
+    with in_passages_of(words, blocks):
+        passages = cut_into_passages(x, size)
+    assert torch.equal(join_passages(passages, size), x)
+    shortest = max(words, blocks * size)
+    assert len(passages) <= max(1, length // shortest)
+    if len(passages) == 1:
+        assert torch.equal(passages[0], x)
+        return
+    inside = passages[0].shape[1] - size
+    assert inside % size == 0 and shortest <= inside + size and inside * (len(passages) - 1) < length
+    for k, passage in enumerate(passages):
+        assert torch.equal(passage, x[:, max(k * inside - size, 0) : (k + 1) * inside + size])
+
+
+@pytest.mark.parametrize(("window", "lengths"), [("auto", (700, 411)), (5, (700, 64)), (33, None), ("auto", None)])
+def test_passages_change_no_output_and_no_gradient(window: int | str, lengths: tuple[int, ...] | None) -> None:
+    layer = attention(window, bias=True)
+    x = normal(5, 2, 700, EMBED_DIM).requires_grad_()
+    mask = None if lengths is None else mask_of(*lengths, width=700)
+    if mask is not None:
+        mask[0, 130:140] = mask[0, 143:180] = False
+    results, largest = [], []
+    for words in (10**6, 70):
+        with in_passages_of(words, blocks=2), Largest() as made:
+            y = layer(x, mask)
+        largest.append(made.numel)
+        inputs = [x, *layer.parameters()]
+        results.append([y, *torch.autograd.grad((y * normal(2, *y.shape)).sum(), inputs)])
+    assert largest[1] < largest[0] / 2
+    for ours, expected in zip(*results, strict=True):
+        assert_close(ours, expected, atol=1e-11 * expected.abs().max().item(), rtol=1e-11)
+
+
+def test_a_long_text_needs_no_larger_tensor_than_its_projections() -> None:
+    """But a short one's passage is the whole of it, and so is any on a device that keeps what is freed."""
+    for length in (40_000, 80_000):
+        assert elements_of(attention(16), normal(0, 1, length, EMBED_DIM)) == 3 * EMBED_DIM * length
+    x = torch.empty(1, 20_000, EMBED_DIM, device="meta")
+    assert [len(cut_into_passages(text, 16)) for text in (x, x.new_zeros(1, 8191, 2, device="cpu"))] == [1, 1]
+    assert len(cut_into_passages(x.new_zeros(1, 8192, 2, device="cpu"), 16)) == 2
 
 
 @pytest.mark.parametrize("window", ["auto", 12])

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from nlilayers import functional
 from nlilayers._checks import require_mask, require_probability, require_sequence
+from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._priors import GaussianPrior
 from nlilayers._values import read_values
 from nlilayers.masking import zero_padding
@@ -118,19 +119,19 @@ class GaussianSelfAttention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Each word's view of the sentence."""
-        queries, keys, values = self._heads(x, mask)
+        projected = self._project(x, mask)
+        queries, keys, values = self._heads(projected)
         window = self._narrow_window(queries, keys, mask)
         if window is None:
             heads = functional.attend(self.dropout(self._weights(queries, keys, mask)), values)
         else:
-            scores = functional.windowed_scores(queries, keys, self._block_bias(window), mask, self.scale)
-            heads = functional.attend_windows(self.dropout(scores.softmax(-1)), values)
+            heads = self._windowed_heads(projected, mask, window)
         # With a bias, what leaves out_proj is not 0 where its input is.
         return zero_padding(self.out_proj(rearrange(heads, "b h n d -> b n (h d)")), mask)
 
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, h, n, n)``; each row of a real token sums to 1. Without dropout."""
-        queries, keys, _ = self._heads(x, mask)
+        queries, keys, _ = self._heads(self._project(x, mask))
         return self._weights(queries, keys, mask)
 
     def discarded_mass_bound(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -140,7 +141,7 @@ class GaussianSelfAttention(nn.Module):
         and so is far below the tolerance most of the time: :func:`nlilayers.functional.discarded_mass_certificate`. An
         output is off by at most this share of the distance between two values.
         """
-        queries, keys, _ = self._heads(x, mask)
+        queries, keys, _ = self._heads(self._project(x, mask))
         window = self._narrow_window(queries, keys, mask)
         if window is None:
             return x.new_zeros(queries.shape[:3])
@@ -153,11 +154,27 @@ class GaussianSelfAttention(nn.Module):
         bound = functional.discarded_mass_certificate(normalizer, largest, log_tail).to(x.dtype)
         return bound if mask is None else bound.masked_fill(~mask[:, None], 0)
 
-    def _heads(self, x: Tensor, mask: Tensor | None) -> Tensor:
+    def _project(self, x: Tensor, mask: Tensor | None) -> Tensor:
         require_sequence("x", x, self.embed_dim)
         require_mask("mask", mask, x.shape[:2])
         projected: Tensor = self.in_proj(zero_padding(x, mask))
+        return projected
+
+    def _heads(self, projected: Tensor) -> Tensor:
         return rearrange(projected, "b n (qkv h d) -> qkv b h n d", qkv=3, h=self.num_heads)
+
+    def _windowed_heads(self, projected: Tensor, mask: Tensor | None, window: int) -> Tensor:
+        log_bias = self._block_bias(window)
+        size = len(log_bias)
+        passages = cut_into_passages(projected, size)
+        masks = [None] * len(passages) if mask is None else cut_into_passages(mask[:, :, None], size)
+        heads = []
+        for passage, real in zip(passages, masks, strict=True):
+            queries, keys, values = self._heads(passage)
+            near = None if real is None else real[:, :, 0]
+            scores = functional.windowed_scores(queries, keys, log_bias, near, self.scale)
+            heads.append(functional.attend_windows(self.dropout(scores.softmax(-1)), values))
+        return join_passages(heads, size)
 
     def _weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         scores = functional.attention_scores(queries, keys, self.scale)
