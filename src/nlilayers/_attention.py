@@ -123,11 +123,11 @@ class GaussianSelfAttention(nn.Module):
         queries, keys, values = self._heads(projected)
         window = self._narrow_window(queries, keys, mask)
         if window is None:
-            heads = functional.attend(self.dropout(self._weights(queries, keys, mask)), values)
+            y = _side_by_side(functional.attend(self.dropout(self._weights(queries, keys, mask)), values))
         else:
-            heads = self._windowed_heads(projected, mask, window)
+            y = self._in_passages(projected, mask, window)
         # With a bias, what leaves out_proj is not 0 where its input is.
-        return zero_padding(self.out_proj(rearrange(heads, "b h n d -> b n (h d)")), mask)
+        return zero_padding(self.out_proj(y), mask)
 
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, h, n, n)``; each row of a real token sums to 1. Without dropout."""
@@ -163,18 +163,17 @@ class GaussianSelfAttention(nn.Module):
     def _heads(self, projected: Tensor) -> Tensor:
         return rearrange(projected, "b n (qkv h d) -> qkv b h n d", qkv=3, h=self.num_heads)
 
-    def _windowed_heads(self, projected: Tensor, mask: Tensor | None, window: int) -> Tensor:
+    def _in_passages(self, projected: Tensor, mask: Tensor | None, window: int) -> Tensor:
         log_bias = self._block_bias(window)
         size = len(log_bias)
         passages = cut_into_passages(projected, size)
-        masks = [None] * len(passages) if mask is None else cut_into_passages(mask[:, :, None], size)
-        heads = []
+        masks = [None] * len(passages) if mask is None else cut_into_passages(mask, size)
+        views = []
         for passage, real in zip(passages, masks, strict=True):
             queries, keys, values = self._heads(passage)
-            near = None if real is None else real[:, :, 0]
-            scores = functional.windowed_scores(queries, keys, log_bias, near, self.scale)
-            heads.append(functional.attend_windows(self.dropout(scores.softmax(-1)), values))
-        return join_passages(heads, size)
+            scores = functional.windowed_scores(queries, keys, log_bias, real, self.scale)
+            views.append(_side_by_side(functional.attend_windows(self.dropout(scores.softmax(-1)), values)))
+        return join_passages(views, size)
 
     def _weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         scores = functional.attention_scores(queries, keys, self.scale)
@@ -220,6 +219,10 @@ class GaussianSelfAttention(nn.Module):
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, window={self.window!r}, scale={self.scale:.4g}"
+
+
+def _side_by_side(heads: Tensor) -> Tensor:
+    return rearrange(heads, "b h n d -> b n (h d)")
 
 
 def _block_size(window: int) -> int:

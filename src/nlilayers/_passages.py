@@ -22,23 +22,22 @@ def cut_into_passages(x: Tensor, size: int) -> list[Tensor]:
         size: words of a block.
 
     Shape:
-        ``(..., n, d)`` → each ``(..., m + 2 size, d)``, one block less at either end of the text.
+        ``(b, n, ...)`` → each ``(b, m + 2 size, ...)``, one block less at either end of the text.
 
     Example::
 
-        >>> [len(passage) for passage in cut_into_passages(torch.zeros(9000, 8), size=20)]
-        [4520, 4520]
+        >>> [passage.shape for passage in cut_into_passages(torch.zeros(1, 9000, 8), size=20)]
+        [torch.Size([1, 4520, 8]), torch.Size([1, 4520, 8])]
     """
-    length = x.shape[-2]
+    length = x.shape[1]
     count = length // max(SHORTEST_PASSAGE, FEWEST_BLOCKS * size)
     if count < 2 or x.device.type != "cpu":
         return [x]
     words = -(-length // (count * size)) * size
-    parts = torch.split(x, words, dim=-2)
-    nothing = x[..., :0, :]
-    before = [nothing, *(part[..., -size:, :] for part in parts[:-1])]
-    after = [*(part[..., :size, :] for part in parts[1:]), nothing]
-    return [torch.cat(stretch, dim=-2) for stretch in zip(before, parts, after, strict=True)]
+    parts = torch.split(x, words, dim=1)
+    before = [x[:, :0], *(part[:, -size:] for part in parts[:-1])]
+    after = [*(part[:, :size] for part in parts[1:]), x[:, :0]]
+    return [torch.cat(stretch, dim=1) for stretch in zip(before, parts, after, strict=True)]
 
 
 def join_passages(passages: Sequence[Tensor], size: int) -> Tensor:
@@ -46,12 +45,12 @@ def join_passages(passages: Sequence[Tensor], size: int) -> Tensor:
 
     Example::
 
-        >>> x = torch.randn(9000, 8)
+        >>> x = torch.randn(1, 9000, 8)
         >>> torch.equal(join_passages(cut_into_passages(x, size=20), size=20), x)
         True
     """
     first, *others = passages
     if not others:
         return first
-    words = first.shape[-2] - size
-    return torch.cat([first[..., :words, :], *(part[..., size : size + words, :] for part in others)], dim=-2)
+    words = first.shape[1] - size
+    return torch.cat([first[:, :words], *(passage[:, size : size + words] for passage in others)], dim=1)
