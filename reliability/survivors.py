@@ -36,8 +36,8 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
         },
         "The letters of an einops pattern are its own, and those of a codec and of infinity are of either case.": {
-            "_attention.GaussianSelfAttention.forward": [
-                'return zero_padding(self.out_proj(rearrange(heads, "B H N D -> B N (H D)")), mask)',
+            "_attention._side_by_side": [
+                'return rearrange(heads, "B H N D -> B N (H D)")',
             ],
             "functional._char_ngram.code_points": [
                 'flat = np.frombuffer("".join(strings).encode("UTF-32-LE", "surrogatepass"), dtype="<i4")',
@@ -87,7 +87,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             "_conv.GatedConvBlock.forward": [
                 'require_mask("mask", None, hidden.shape[:2])',
             ],
-            "_attention.GaussianSelfAttention._heads": [
+            "_attention.GaussianSelfAttention._project": [
                 'require_mask("mask", None, x.shape[:2])',
             ],
         },
