@@ -1,6 +1,5 @@
 """The study's pages, from what is kept of its runs."""
 
-import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -56,7 +55,8 @@ def models_page(results: Results) -> str:
     parts = [
         "# Models on real pairs",
         "Test accuracy in per cent: mean ± standard deviation over the seeds (their number). Pairs a second are those "
-        "of the training, two runs at a time and other work beside them; [speed](../speed/index.md) has its own page. "
+        "of the fastest training, two at a time; other work beside them, and pauses, slowed many of them down, and "
+        "[speed](../speed/index.md) has its own page. "
         "Five together is what the mean of five seeds' probabilities reaches; the public implementations' figures are "
         "of single models.",
         "The models on a frozen encoder are no peers of the others: all-MiniLM-L6-v2 of sentence-transformers was "
@@ -87,7 +87,7 @@ def _models(bench: str, results: Results) -> Iterator[list[str]]:
                 spread(hard) if hard else "–",
                 spread([r["accuracy"]["dev"] for r in found]),
                 ", ".join(str(r["best_epoch"]) for r in found),
-                f"{statistics.median(r['pairs_per_second'] for r in found):,.0f}",
+                f"{max(r['pairs_per_second'] for r in found):,.0f}",
                 "–" if together is None else f"{100 * together:.1f}",
                 PEERS.get((bench, variant.name), "–"),
             ]
@@ -103,9 +103,9 @@ def missing(results: Results) -> str:
         {f"{r['machine']}, torch {r['torch']}, {r['threads']} thread{'s' * (r['threads'] > 1)} a run" for r in found}
     )
     return (
-        f"{done} of the {len(planned)} runs of the small budget are done, {hours:.1f} hours of training without those "
-        f"for tuning, on {'; '.join(machines) or 'no machine yet'}. `make study DATA=folder ENCODER=folder` trains the "
-        "others. The small budget leaves out `snli58k`; CAFE, the gated CNN and their ablations have three seeds, on "
+        f"{done} of the {len(planned)} runs of the small budget are done, {hours:.1f} hours of training, pauses "
+        f"included and tuning not, on {'; '.join(machines) or 'no machine yet'}. `make study DATA=folder "
+        "ENCODER=folder` trains the others. The small budget leaves out `snli58k`; CAFE, the gated CNN and their ablations have three seeds, on "
         "`snli22k` one, the others five and three, every model one on `mnli20k`, and ablations are trained on "
         "`snli10k` and `sick` alone."
     )
