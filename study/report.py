@@ -105,9 +105,9 @@ def missing(results: Results) -> str:
     return (
         f"{done} of the {len(planned)} runs of the small budget are done, {hours:.1f} hours of training, pauses "
         f"included and tuning not, on {'; '.join(machines) or 'no machine yet'}. `make study DATA=folder "
-        "ENCODER=folder` trains the others. The small budget leaves out `snli58k`; CAFE, the gated CNN and their ablations have three seeds, on "
-        "`snli22k` one, the others five and three, every model one on `mnli20k`, and ablations are trained on "
-        "`snli10k` and `sick` alone."
+        "ENCODER=folder` trains the others. The small budget leaves out `snli58k`; CAFE, the gated CNN and their "
+        "ablations have three seeds, on `snli22k` one, the others five and three, every model one on `mnli20k`, and "
+        "ablations are trained on `snli10k` and `sick` alone."
     )
 
 
