@@ -21,6 +21,14 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "fits = mask.ndim == scores.ndim and all(m in (1, s) for m, s in zip(mask.shape, scores.shape, "
                 "strict=False))",
             ],
+            "_attention.GaussianSelfAttention._in_passages": [
+                "for passage, real in zip(passages, masks, ):",
+                "for passage, real in zip(passages, masks, strict=False):",
+            ],
+            "_passages.cut_into_passages": [
+                "return [torch.cat(stretch, dim=1) for stretch in zip(before, parts, after, )]",
+                "return [torch.cat(stretch, dim=1) for stretch in zip(before, parts, after, strict=False)]",
+            ],
             "functional._factorization._by": [
                 "return zip(*(tensors[k::size] for k in range(size)), )",
                 "return zip(*(tensors[k::size] for k in range(size)), strict=False)",
