@@ -432,6 +432,7 @@ def test_a_text_is_its_passages_each_between_its_neighbours(length: int, size: i
     assert torch.equal(join_passages(passages, size), x)
     shortest = max(words, blocks * size)
     assert len(passages) <= max(1, length // shortest)
+    assert len(passages) > 1 or length < 2 * shortest
     if len(passages) == 1:
         assert torch.equal(passages[0], x)
         return
