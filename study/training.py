@@ -178,7 +178,7 @@ def tested(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[
 
 def priors(model: nn.Module) -> list[tuple[float, float]]:
     """W and b of each Gaussian prior, from the first block to the last."""
-    return [(float(m.w), float(m.b)) for m in model.modules() if isinstance(m, GaussianPrior)]
+    return [(m.w.item(), m.b.item()) for m in model.modules() if isinstance(m, GaussianPrior)]
 
 
 def packed(right: Tensor) -> str:

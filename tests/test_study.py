@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import torch
 from reliability.cases import MODELS
 from study import report
 from study.alignments import same_words
-from study.compare import Difference, difference, verdicts
+from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.files import prepared
-from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, VARIANTS, Job, jobs
+from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, SMALL, VARIANTS, Job, jobs
 from study.queue import Queue
 from study.results import held_results, kept
 from study.training import Places, plan_of, run_folder, run_job, settings_of, slug, unpacked
@@ -49,6 +50,15 @@ def test_claims_are_about_what_is_trained() -> None:
         assert all(("sick", name) in trained for claim in (*CLAIMS, *ORDER) for name in (claim.better, claim.worse))
     assert {job.variant for job in jobs("cpu")} <= VARIANTS.keys()
     assert {job.bench for job in jobs("cpu")} <= BENCHES.keys()
+
+
+def test_a_cpu_trains_enough_to_decide_the_claims() -> None:
+    seeds = Counter((job.bench, job.variant) for job in jobs("cpu"))
+    widest = ("gated CNN", "gated CNN, words alone")
+    sides = {name for claim in (*CLAIMS, *ORDER) for name in (claim.better, claim.worse)}
+    assert all(seeds[bench, name] >= FEWEST_SEEDS for bench in SMALL for name in sides.difference(widest))
+    assert [seeds[bench, "gated CNN"] for bench in ("sick", "snli22k", "mnli20k")] == [1, 0, 0]
+    assert [seeds["snli22k", name] for name in ("DA", "ESIM", "GCNN 150, words", "GT, Zipf")] == [3, 1, 1, 0]
 
 
 @pytest.mark.parametrize("budget", ["cpu", "gpu"])
