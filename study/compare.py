@@ -1,14 +1,18 @@
 """Two variants on the same test pairs and seeds: how much better is one, and how sure is that?"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 FEWEST_SEEDS = 3
 LEVEL = 0.05
+LEAST = 1e-12
+"""No probability is said to be smaller."""
 
 
 @dataclass(frozen=True)
@@ -25,41 +29,60 @@ class Difference:
 def difference(better: Sequence[NDArray[np.bool_]], worse: Sequence[NDArray[np.bool_]]) -> Difference:
     r"""The first's accuracy less the second's, for other pairs of the kind and for other seeds.
 
-    Seed k of one is paired with seed k of the other. With :math:`s` seeds, :math:`n` pairs, the variance :math:`u` of
-    the seeds' gaps and the variance :math:`v` of the pairs' mean gaps, the standard error is
-    :math:`\sqrt{u/s + v/n}`, and Student's t has the degrees of freedom of Welch and Satterthwaite. What a pair does
-    by chance for one seed alone is in both terms, so that the interval is rather too wide than too narrow.
+    Seeds and pairs are two sources of chance. With :math:`u` the sum of each side's variance over its seeds divided by
+    their number, :math:`\nu` its degrees of freedom by Welch and Satterthwaite, and :math:`v` the variance of the
+    pairs' gaps, each the mean over the seeds, divided by the number of pairs, the interval reaches
+
+    .. math:: \sqrt{t_{\nu}^2\, u + z^2\, v}
+
+    to either side, with Student's and the normal distribution's quantiles: seeds are few, and pairs are many. (One
+    Student's t for both would have the more degrees of freedom the closer the seeds come to lie by chance, and call far
+    too much certain.) ``p`` is the level whose interval ends at 0. What a pair does by chance for one seed alone is in
+    both terms, so that the interval is rather too wide than too narrow.
 
     Args:
         better: for each seed, which test pairs are right.
-        worse: the same of the other variant, as many seeds.
+        worse: the same of the other variant, of any number of seeds.
     """
-    gaps = 100 * (np.stack(better).astype(np.float64) - np.stack(worse))
-    seeds, pairs = gaps.shape
-    points = float(gaps.mean())
+    sides = [100 * np.stack(side).astype(np.float64) for side in (better, worse)]
+    gaps = sides[0].mean(axis=0) - sides[1].mean(axis=0)
+    points, seeds = float(gaps.mean()), min(map(len, sides))
     if seeds < FEWEST_SEEDS:
         return Difference(points, -np.inf, np.inf, 1.0, seeds)
-    of_seeds = gaps.mean(axis=1).var(ddof=1) / seeds
-    of_pairs = gaps.mean(axis=0).var(ddof=1) / pairs
-    variance = of_seeds + of_pairs
-    if not variance:
-        return Difference(points, points, points, 1.0, seeds)
-    freedom = variance**2 / (of_seeds**2 / (seeds - 1) + of_pairs**2 / (pairs - 1))
-    half = float(student.ppf(1 - LEVEL / 2, freedom) * variance**0.5)
-    p = float(2 * student.sf(abs(points) / variance**0.5, freedom))
-    return Difference(points, points - half, points + half, p, seeds)
+    means = [side.mean(axis=1).var(ddof=1) / len(side) for side in sides]
+    of_seeds, of_pairs = float(sum(means)), float(gaps.var(ddof=1) / len(gaps))
+    terms = sum(mean**2 / (len(side) - 1) for mean, side in zip(means, sides, strict=True))
+    freedom = of_seeds**2 / terms if terms else np.inf
+
+    def half(level: float) -> float:
+        t, z = student.isf(level / 2, freedom), normal.isf(level / 2)
+        return float(np.sqrt(t**2 * of_seeds + z**2 * of_pairs))
+
+    reach = half(LEVEL)
+    return Difference(points, points - reach, points + reach, _level(half, abs(points)), seeds)
 
 
-def verdicts(found: Sequence[Difference]) -> list[str]:
-    """What each says of the claim that the first is better, by Holm's procedure over all that have enough seeds.
+def _level(half: Callable[[float], float], points: float) -> float:
+    """The level at which an interval reaches so far."""
+    if half(LEAST) <= points:
+        return LEAST if points else 1.0
+    return 10.0 ** float(brentq(lambda power: half(10.0**power) - points, np.log10(LEAST), 0.0))
 
-    >>> verdicts([Difference(1, 0.5, 1.5, 0.001, 5), Difference(-1, -2, -0.1, 0.04, 5), Difference(1, 0, 2, 1.0, 2)])
+
+def verdicts(found: Sequence[Difference], rows: int) -> list[str]:
+    """What each says of the claim that the first is better, by Holm's procedure.
+
+    Args:
+        found: those that have been measured.
+        rows: how many are to be measured in all; the others may yet be the surest.
+
+    >>> verdicts([Difference(1, 0.5, 1.5, 0.001, 5), Difference(-1, -2, -0.1, 0.04, 5), Difference(1, 0, 2, 1.0, 2)], 2)
     ['holds', 'reversed', 'too few seeds']
     """
     tested = sorted((i for i, one in enumerate(found) if one.seeds >= FEWEST_SEEDS), key=lambda i: found[i].p)
     said = ["undecided" if one.seeds >= FEWEST_SEEDS else "too few seeds" for one in found]
     for place, i in enumerate(tested):
-        if found[i].p > LEVEL / (len(tested) - place):
+        if found[i].p > LEVEL / (max(rows, len(tested)) - place):
             break
         said[i] = "holds" if found[i].points > 0 else "reversed"
     return said

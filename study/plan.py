@@ -160,7 +160,14 @@ HALVED = (VARIANTS[_CNN_150], VARIANTS["GCNN 150, characters and tags"])
 SMALL = ("sick", "snli10k")
 SLOW = ("CAFE", _CAFE_150, _CNN_150, "LSTM", "hybrid", *(variant.name for variant in ENCODED))
 """The families that a CPU trains three times on the small benches, and not five times."""
-QUICK = ("hypothesis only", "DA", "DA, intra-attention", "attention", *(variant.name for variant in ENCODED[:2]))
+QUICK = (
+    "hypothesis only",
+    "DA",
+    "DA, intra-attention",
+    "attention",
+    "Gaussian Transformer",
+    *(variant.name for variant in ENCODED[:2]),
+)
 """The families whose epoch of snli22k takes a CPU less than 90 seconds: it trains them there three times, not once."""
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from reliability.cases import MODELS
+from scipy.stats import ttest_ind
 from study import report
 from study.alignments import same_words
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
@@ -77,8 +78,18 @@ def test_a_difference_is_that_of_the_means_and_its_interval_has_it() -> None:
     found = difference(better, worse)
     assert found.points == pytest.approx(100 * (np.mean(better) - np.mean(worse)))
     assert found.low < found.points < found.high
-    assert verdicts([found, difference(worse, better)]) == ["holds", "reversed"]
-    assert verdicts([difference(better[:2], worse[:2])]) == ["too few seeds"]
+    assert verdicts([found, difference(worse, better)], 2) == ["holds", "reversed"]
+    assert verdicts([difference(better, worse[:2])], 1) == ["too few seeds"]
+    unequal = difference(better, worse[:3])
+    assert unequal.points == pytest.approx(100 * (np.mean(better) - np.mean(worse[:3]))) and unequal.seeds == 3
+
+
+def test_seeds_come_in_no_order() -> None:
+    rng = np.random.default_rng(3)
+    better, worse = coins(rng, 0.70, 4), coins(rng, 0.68, 5)
+    assert dataclasses.astuple(difference(better, worse[::-1])) == pytest.approx(
+        dataclasses.astuple(difference(better, worse)), rel=1e-6
+    )
 
 
 def test_the_interval_is_as_wide_as_theory_says() -> None:
@@ -89,31 +100,50 @@ def test_the_interval_is_as_wide_as_theory_says() -> None:
     # that of the pairs: about twice the variance where no seed and no pair is better than another.
     theory = 100 * 2 * 1.96 * (2 * 0.5 / (20 * pairs)) ** 0.5
     assert found.high - found.low == pytest.approx(theory, rel=0.25)
-    assert verdicts([found]) == ["undecided"]
+    assert verdicts([found], 1) == ["undecided"]
 
 
-@pytest.mark.parametrize("spread", [0.0, 1.0, 8.0])
-@pytest.mark.parametrize("seeds", [3, 5])
-def test_two_variants_that_are_alike_are_seldom_told_apart(seeds: int, spread: float) -> None:
+def test_seeds_that_agree_by_chance_are_three_all_the_same() -> None:
+    """All pairs alike, three seeds of each: what is left is Welch's test of the seeds' accuracies."""
+    count = 1_000_000
+    levels = ([0.70, 0.71, 0.73], [0.66, 0.69, 0.68])
+    sides = [[np.arange(count) < level * count for level in side] for side in levels]
+    pairs = np.mean(sides[0], axis=0) - np.mean(sides[1], axis=0)
+    found = difference(*sides)
+    welch = ttest_ind(*levels, equal_var=False)
+    low, high = welch.confidence_interval(0.95)
+    least = 1.96 * 100 * pairs.std() / count**0.5
+    assert (found.low, found.high) == pytest.approx((100 * low, 100 * high), abs=least)
+    assert found.p == pytest.approx(welch.pvalue, rel=0.05)
+
+
+@pytest.mark.parametrize("spreads", [(0.0, 0.0), (1.0, 1.0), (8.0, 8.0), (0.5, 4.0)])
+@pytest.mark.parametrize("seeds", [(3, 3), (5, 5), (3, 5)])
+def test_two_variants_that_are_alike_are_seldom_told_apart(
+    seeds: tuple[int, int], spreads: tuple[float, float]
+) -> None:
     """Seeds differ by so many points; some pairs are hard for one variant whatever its seed."""
-    rng = np.random.default_rng(seeds)
-    draws, pairs, wrong = 400, 2_000, 0
+    rng = np.random.default_rng(sum(seeds))
+    draws, pairs, chances = 500, 500, []
     for _ in range(draws):
         shared = 0.03 * rng.standard_normal(pairs)
         sides = []
-        for sign in (1, -1):
-            levels = 0.6 + spread / 100 * rng.standard_normal(seeds)
+        for sign, count, spread in zip((1, -1), seeds, spreads, strict=True):
+            levels = 0.6 + spread / 100 * rng.standard_normal(count)
             sides.append([rng.random(pairs) < level + sign * shared for level in levels])
         found = difference(*sides)
-        wrong += not found.low <= 0 <= found.high
-    assert wrong / draws < 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5
+        assert (found.p < 0.05) == (not found.low <= 0 <= found.high)
+        chances.append(found.p)
+    for level in (0.05, 0.005):
+        assert np.mean(np.array(chances) < level) < level + 3 * (level / draws) ** 0.5
 
 
 def test_the_more_is_compared_the_more_it_takes_to_hold() -> None:
     one, sure = Difference(1.0, 0.1, 1.9, 0.04, 5), Difference(2.0, 1.0, 3.0, 1e-4, 5)
-    assert verdicts([one]) == ["holds"]
-    assert verdicts([one, one]) == ["undecided", "undecided"]
-    assert verdicts([one, sure]) == ["holds", "holds"]
+    assert verdicts([one], 1) == ["holds"]
+    assert verdicts([one, one], 2) == ["undecided", "undecided"]
+    assert verdicts([one, sure], 2) == ["holds", "holds"]
+    assert verdicts([one, sure], 3) == ["undecided", "holds"]
 
 
 def test_raw_sentences_are_cut_as_the_benches_are(tmp_path: Path) -> None:
