@@ -141,12 +141,12 @@ def claims_page(results: Results) -> str:
             "alone.",
             "## What a part is worth",
             "Variants of one family (GT, GCNN 150, CAFE 150, attention) are trained with the rate and dropout that "
-            "were [tuned](tuning.md) for its whole model: one that lacks a part might do better with others. Decomposable "
-            "Attention with and without intra-attention, and the two on a frozen encoder, were tuned each for itself. "
-            "Here CAFE has encoders of 150 features, 10 factors, a prediction of 200 and no intra-aligned vector in "
-            "its LSTM, and the gated CNN 150 features. Vectors of unit length are a setting of the report, which does not "
-            "say what they bring; words without a vector then have a normal one, ten times as long, and with the "
-            "other's rate these runs were still learning after 15 to 20 epochs. The aligned head on a frozen "
+            "were [tuned](tuning.md) for its whole model: one that lacks a part might do better with others. "
+            "Decomposable Attention with and without intra-attention, and the two on a frozen encoder, were tuned each "
+            "for itself. Here CAFE has encoders of 150 features, 10 factors, a prediction of 200 and no intra-aligned "
+            "vector in its LSTM, and the gated CNN 150 features. Vectors of unit length are a setting of the report, "
+            "which does not say what they bring; words without a vector then have a normal one, ten times as long, and "
+            "with the other's rate these runs were still learning after 15 to 20 epochs. The aligned head on a frozen "
             "encoder differs from the pooled one in [more than alignment](index.md).",
             comparisons(CLAIMS, results),
             "## The order of the models",
