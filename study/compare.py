@@ -51,7 +51,7 @@ def difference(better: Sequence[NDArray[np.bool_]], worse: Sequence[NDArray[np.b
         return Difference(points, -np.inf, np.inf, 1.0, seeds)
     means = [side.mean(axis=1).var(ddof=1) / len(side) for side in sides]
     of_seeds, of_pairs = float(sum(means)), float(gaps.var(ddof=1) / len(gaps))
-    terms = sum(mean**2 / (len(side) - 1) for mean, side in zip(means, sides, strict=True))
+    terms = float(sum(mean**2 / (len(side) - 1) for mean, side in zip(means, sides, strict=True)))
     freedom = of_seeds**2 / terms if terms else np.inf
 
     def half(level: float) -> float:
@@ -66,7 +66,7 @@ def _level(half: Callable[[float], float], points: float) -> float:
     """The level at which an interval reaches so far."""
     if half(LEAST) <= points:
         return LEAST if points else 1.0
-    return 10.0 ** float(brentq(lambda power: half(10.0**power) - points, np.log10(LEAST), 0.0))
+    return float(10.0 ** brentq(lambda power: half(10.0**power) - points, np.log10(LEAST), 0.0))
 
 
 def verdicts(found: Sequence[Difference], rows: int) -> list[str]:

@@ -8,12 +8,24 @@ import torch
 from reliability import compiled, exported, limits, meta
 from reliability.cases import CASES
 from reliability.portable import TOLERANCE
-from reliability.subjects import ONES, SMALL, Subject, deviation, subject
+from reliability.subjects import ONES, SMALL, Subject, deviation, gradients, subject
+from torch.testing import assert_close
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_is_made_elsewhere_than_on_the_meta_device(name: str) -> None:
     assert meta.elsewhere(subject(CASES[name]), SMALL[1]) == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_default_device_is_no_concern_of_a_module(name: str) -> None:
+    """Whoever works on a GPU may make it the default, and keep a module elsewhere all the same."""
+    case = subject(CASES[name])
+    inputs = case.inputs(SMALL[1])
+    expected = [case.module(*inputs), gradients(case.module, case.module, inputs)]
+    with torch.device("meta"):
+        found = [case.module(*inputs), gradients(case.module, case.module, inputs)]
+    assert_close(found, expected, atol=0, rtol=0)
 
 
 def test_a_model_is_one_graph_for_all_shapes() -> None:

@@ -2,6 +2,7 @@
 
 import math
 import random
+import warnings
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from unittest import mock
@@ -11,6 +12,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -348,11 +350,43 @@ def test_the_layers_certificate_is_the_functions(dtype: torch.dtype) -> None:
     scores = functional.attention_scores(q, k, 3.0) + Strict()(200, 200)
     sums = scores.masked_fill(~near, -math.inf).logsumexp(3)
     tail = Strict()(1, 200)[0, 9:].logsumexp(0) + math.log(2)
-    expected = functional.discarded_mass_certificate(sums, functional.score_bound(q, k, 3.0), tail)
+    expected = functional.discarded_mass_certificate(sums, functional.score_bound(q, k, 3.0, mask), tail)
     ours = layer.to(dtype).discarded_mass_bound(x.masked_fill(~mask[..., None], math.nan).to(dtype), mask)
-    assert ours.dtype == dtype and torch.all(ours.movedim(1, 2)[~mask] == 0)
+    assert ours.dtype == torch.promote_types(dtype, torch.float32) and torch.all(ours.movedim(1, 2)[~mask] == 0)
     rounding = {"atol": 1e-12, "rtol": 1e-9} if dtype == torch.float64 else {"atol": 0.05, "rtol": 0.2}
     assert_close(ours.movedim(1, 2)[mask].double(), expected.movedim(1, 2)[mask], **rounding)
+
+
+@pytest.mark.parametrize("length", [5, 40, 159])
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_window_that_is_a_mask_has_a_certificate_too(length: int, padded: bool) -> None:
+    layer, whole = (attention(window, prior=GaussianPrior(0.02, None)) for window in (3, None))
+    x, mask = normal(18, 2, length, EMBED_DIM), mask_of(length, length // 2, width=length) if padded else None
+    assert not blocks_used(layer, x, mask)
+    far = functional.token_distances(length).abs() > 3
+    lost, bound = (whole.attention_weights(x, mask) * far).sum(3), layer.discarded_mass_bound(x, mask)
+    assert_close(bound, lost, atol=1e-12, rtol=1e-9)
+    assert lost.max() > 1e-3, "nothing was at stake"
+    with torch.autocast("cpu", torch.bfloat16):
+        lowered = layer.float().discarded_mass_bound(x.float(), mask)
+    halves = layer.to(torch.bfloat16).discarded_mass_bound(x.bfloat16(), mask)
+    assert halves.dtype == lowered.dtype == torch.float32
+    assert_close(lowered.double(), lost, atol=0.05, rtol=0)
+    assert_close(halves.double(), lost, atol=0.05, rtol=0)
+
+
+@pytest.mark.usefixtures("compiling")
+def test_compiled_code_has_the_certificate_of_its_window() -> None:
+    x = normal(18, 1, 300, EMBED_DIM)
+    lost = (attention(None).attention_weights(x) * (functional.token_distances(300).abs() > 6)).sum(3)
+    assert_close(attention(6).discarded_mass_bound(x), lost)
+
+
+def test_a_half_does_not_round_the_certificate_to_nothing() -> None:
+    layer = attention(14, prior=GaussianPrior(0.1, None)).half()
+    x = normal(19, 1, 400, EMBED_DIM, scale=0.1).half()
+    bound = layer.discarded_mass_bound(x)
+    assert bound.dtype == torch.float32 and torch.all((bound[:, :, 20:-20] > 0) & (bound[:, :, 20:-20] < 1e-7))
 
 
 class Strict(nn.Module):
@@ -380,9 +414,35 @@ def test_auto_looks_no_farther_than_the_scores_ask(size: float) -> None:
     assert elements_of(layer, size * x) == HEADS * blocks * window * 3 * window
 
 
-def test_padding_at_the_end_widens_no_window() -> None:
-    layer, x = attention(prior=GaussianPrior(0.1, -20.0)), normal(14, 1, 400, EMBED_DIM, scale=1e-3)
-    assert elements_of(layer, x, mask_of(399, width=400)) == elements_of(layer, x)
+@pytest.mark.parametrize("shared", [0.0, 30.0])
+@pytest.mark.parametrize("bias", [False, True])
+def test_padding_at_the_end_widens_no_window(shared: float, bias: bool) -> None:
+    """Nor does it where it lies far from the words, which have much in common."""
+    layer = attention(prior=GaussianPrior(0.1, -20.0), bias=bias)
+    x = normal(14, 1, 400, EMBED_DIM, scale=1e-3) + shared * normal(20, EMBED_DIM)
+    mask = mask_of(399, width=400)
+    assert elements_of(layer, x, mask) == elements_of(layer, x)
+    layer.window = 20
+    alone, padded = layer.discarded_mass_bound(x[:, :399]), layer.discarded_mass_bound(x, mask)
+    assert_close(padded[:, :, :399], alone, atol=0, rtol=0.01)
+
+
+@given(seed=strategies.seeds, shift=st.floats(-9, 9))
+def test_keys_and_queries_of_padding_have_no_share_in_the_bounds(seed: int, shift: float) -> None:
+    q, k, mask = normal(seed, 2, 3, 5, 4), normal(seed + 1, 2, 3, 9, 4) + shift, normal(seed + 2, 2, 9) > -0.5
+    mask[:, 0] = True
+    far = torch.where(mask[:, None, :, None], k, 1e6)
+    bound, spread = functional.score_bound(q, far, 0.7, mask), functional.score_range(q, far, 0.7, key_mask=mask)
+    words = mask[:, :5]
+    asked = functional.score_range(torch.where(words[:, None, :, None], q, 1e6), far, 0.7, words, mask)
+    for i in range(2):
+        real = k[i : i + 1, :, mask[i]]
+        assert_close(bound[i : i + 1], functional.score_bound(q[i : i + 1], real, 0.7))
+        assert_close(spread[i : i + 1], functional.score_range(q[i : i + 1], real, 0.7))
+        assert_close(asked[i : i + 1], functional.score_range(q[i : i + 1, :, words[i]], real, 0.7))
+    nothing = torch.zeros_like(mask)
+    assert torch.all(functional.score_range(q, far, 0.7, key_mask=nothing) == 0)
+    assert torch.all(functional.score_bound(q, far, 0.7, nothing) == 0)
 
 
 def test_a_window_is_known_without_numbers() -> None:
@@ -506,6 +566,54 @@ def test_vmap_and_the_meta_device_have_no_numbers_to_choose_a_window_by() -> Non
     assert_close(torch.func.vmap(layer)(x), torch.stack([layer(each) for each in x]), atol=1e-6, rtol=1e-6)
     meta = GaussianSelfAttention(EMBED_DIM, HEADS, device="meta")
     assert meta(torch.empty(2, 300, EMBED_DIM, device="meta")).shape == (2, 300, EMBED_DIM)
+
+
+def test_code_that_is_traced_has_no_numbers_to_choose_a_window_by() -> None:
+    """A window of the numbers at hand would stay in the trace, whatever it is given later."""
+    layer, whole, x = attention(), attention(None), normal(8, 1, 300, EMBED_DIM, scale=0.1)
+    assert blocks_used(layer, x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit is deprecated, and reports every shape that is read
+        traces = [make_fx(layer)(x), torch.jit.trace(layer, (x,))]
+    y, move = torch.func.linearize(layer, x)
+    assert_close(y, whole(x))
+    assert_close(move(x), torch.func.jvp(whole, (x,), (x,))[1])
+    for trace in traces:
+        assert_close(trace(40 * x), whole(40 * x))
+
+
+class Wide(GaussianPrior):
+    """A prior that is no longer what its w and b say."""
+
+    def forward(self, query_length: int, key_length: int | None = None) -> Tensor:
+        return 0.01 * super().forward(query_length, key_length)
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_a_prior_that_was_made_wider_has_its_own_window(hooked: bool) -> None:
+    prior = GaussianPrior() if hooked else Wide()
+    if hooked:
+        prior.register_forward_hook(lambda module, lengths, log_bias: 0.01 * log_bias)
+    layer, whole, x = attention(prior=prior), attention(None, prior=prior), normal(8, 1, 400, EMBED_DIM)
+    assert_close(layer(x), whole(x), atol=1e-6, rtol=1e-6)
+    assert torch.all(layer.discarded_mass_bound(x) <= layer.tolerance)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("window", ["auto", 3])
+@pytest.mark.parametrize("length", [20, 400])
+def test_the_default_device_is_no_concern_of_the_window(length: int, window: int | str, masked: bool) -> None:
+    layer, x = attention(window), normal(8, 2, length, EMBED_DIM)
+    mask = mask_of(length, length - 10, width=length) if masked else None
+    expected = layer(x, mask), layer.discarded_mass_bound(x, mask)
+    with torch.device("meta"):
+        assert_close((layer(x, mask), layer.discarded_mass_bound(x, mask)), expected, atol=0, rtol=0)
+        assert functional.smallest_window(bias_on_cpu(), 10.0, 1e-6) == 15
+        assert functional.discarded_mass_bound(bias_on_cpu(), 15, 10.0) == pytest.approx(6.2e-8, rel=0.01)
+
+
+def bias_on_cpu() -> Tensor:
+    return -0.1 * torch.arange(512, dtype=torch.float64, device="cpu").square()
 
 
 def test_export_takes_the_whole_matrix() -> None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from nlilayers import functional
 from nlilayers._checks import require_mask, require_probability, require_sequence
 from nlilayers._passages import cut_into_passages, join_passages
+from nlilayers._precision import at_least_float32, without_autocast
 from nlilayers._priors import GaussianPrior
 from nlilayers._values import read_values
 from nlilayers.masking import zero_padding
@@ -135,24 +136,35 @@ class GaussianSelfAttention(nn.Module):
         return self._weights(queries, keys, mask)
 
     def discarded_mass_bound(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        r"""A bound on the share of each word's weights that the output leaves out, ``(b, h, n)``.
+        r"""A bound on the share of each word's weights that the output leaves out, ``(b, h, n)``, in at least float32.
 
-        It is 0 where the whole matrix of scores is taken, and at padding. It is told from the sums that were computed,
-        and so is far below the tolerance most of the time: :func:`nlilayers.functional.discarded_mass_certificate`. An
-        output is off by at most this share of the distance between two values.
+        It is 0 where nothing is left out, and at padding. Of blocks it is told from the sums that were computed, and so
+        is far below the tolerance most of the time: :func:`nlilayers.functional.discarded_mass_certificate`. Of a
+        window that is a mask it is the share itself. An output is off by at most this share of the distance between two
+        values.
         """
         queries, keys, _ = self._heads(self._project(x, mask))
         window = self._narrow_window(queries, keys, mask)
         if window is None:
-            return x.new_zeros(queries.shape[:3])
+            return self._masked_mass(queries, keys, mask)
         scores = functional.windowed_scores(queries, keys, self._block_bias(window), mask, self.scale)
         normalizer = rearrange(scores.logsumexp(-1), "b h blocks i -> b h (blocks i)")[:, :, : x.shape[1]]
         # As many keys beyond the window on either side as the sentence has words: no word has more.
         after, before = self.prior(1, x.shape[1])[0], self.prior(x.shape[1], 1)[:, 0]
         log_tail = torch.cat([after[window + 1 :], before[window + 1 :]]).logsumexp(0)
-        largest = functional.score_bound(queries, keys, self.scale)
-        bound = functional.discarded_mass_certificate(normalizer, largest, log_tail).to(x.dtype)
+        largest = functional.score_bound(queries, keys, self.scale, mask)
+        bound = functional.discarded_mass_certificate(normalizer, largest, log_tail)
         return bound if mask is None else bound.masked_fill(~mask[:, None], 0)
+
+    def _masked_mass(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
+        dtype = at_least_float32(queries.dtype)
+        if self.window is None or isinstance(self.window, str):
+            return queries.new_zeros(queries.shape[:3], dtype=dtype)
+        with without_autocast(queries):
+            scores = functional.attention_scores(queries.to(dtype), keys.to(dtype), self.scale)
+        weights = functional.self_attention_weights(scores, self.prior(*scores.shape[2:]), mask)
+        far = functional.token_distances(scores.shape[2], scores.shape[3], scores.device).abs() > self.window
+        return (weights * far).sum(-1)
 
     def _project(self, x: Tensor, mask: Tensor | None) -> Tensor:
         require_sequence("x", x, self.embed_dim)
@@ -195,15 +207,19 @@ class GaussianSelfAttention(nn.Module):
         if not isinstance(self.prior, GaussianPrior):
             return length
         with torch.no_grad():
-            score_range = functional.score_range(queries, keys, self.scale).amax()
-            holes = torch.zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
-            facts = [score_range, self.prior.w, self.prior.b, holes]
+            score_range = functional.score_range(queries, keys, self.scale, mask, mask).amax()
+            holes = score_range.new_zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
+            w, b = self.prior.w, self.prior.b
+            # A subclass or a hook may have made another prior of it.
+            distances = functional.token_distances(1, length, w.device)
+            own = (self.prior(1, length) == functional.gaussian_bias(w, b, distances)).all()
+            facts = [score_range, w, b, holes, own]
             known = read_values(torch.stack([fact.to(score_range) for fact in facts]))
-        if known is None:
+        if known is None or not known[-1]:
             return length
-        largest_range, w, b, has_holes = known
-        exact = torch.tensor([w, b], dtype=torch.float64)
-        log_bias = functional.gaussian_bias(exact[0], exact[1], torch.arange(length))
+        largest_range, *exact, has_holes, _ = known
+        known_w, known_b = torch.tensor(exact, dtype=torch.float64, device="cpu")
+        log_bias = functional.gaussian_bias(known_w, known_b, torch.arange(length, device="cpu"))
         # The range was computed in floating point too.
         return functional.smallest_window(log_bias, 1.001 * largest_range, self.tolerance, holes=bool(has_holes))
 

@@ -7,16 +7,19 @@ from torch import Tensor
 def read_values(x: Tensor) -> list[float] | None:
     """The numbers in a tensor of one axis; waits for the device.
 
-    ``None`` where there are none to read: in compiled code, under ``vmap``, on the meta device.
+    ``None`` where there are none to read, or where what was read would stay in a trace: in compiled code, under
+    ``vmap`` and tracers, on the meta device.
 
     Example::
 
         >>> read_values(torch.tensor([2, 3])), read_values(torch.empty(2, device="meta"))
         ([2, 3], None)
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         return None
     try:
+        x = x.cpu()
+        x.sum().item()  # which a tracer refuses, and tolist would not
         values: list[float] = x.tolist()
     except (RuntimeError, NotImplementedError):
         return None

@@ -14,23 +14,24 @@ from torch import Tensor
 from nlilayers._precision import at_least_float32
 
 
-def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
-    r"""A number that no score of a query exceeds, by Cauchy and Schwarz.
+def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0, key_mask: Tensor | None = None) -> Tensor:
+    r"""A number that no score of a query with a real key exceeds, by Cauchy and Schwarz.
 
     .. math::
 
         u_i = \tau\, q_i^\top \bar k + |\tau| \lVert q_i \rVert \max_j \lVert k_j - \bar k \rVert
             \;\ge\; \max_j \tau\, q_i^\top k_j
 
-    with the mean key :math:`\bar k`.
+    with the mean :math:`\bar k` of the real keys.
 
     Args:
         queries: :math:`q`.
-        keys: :math:`k`.
+        keys: :math:`k`; padded positions hold finite numbers (0, say).
         scale: :math:`\tau`.
+        key_mask: real keys; ``None`` means all.
 
     Shape:
-        ``(b, h, n, d)``, ``(b, h, m, d)`` → ``(b, h, n)``, in at least float32.
+        ``(b, h, n, d)``, ``(b, h, m, d)``, ``(b, m)`` → ``(b, h, n)``, in at least float32; 0 where no key is real.
 
     Example::
 
@@ -39,11 +40,19 @@ def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
         >>> score_bound(torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[1.0, 0.0], [3.0, 0.0]]]]))
         tensor([[[11.]]])
     """
-    queries, centre, radius = _centred(queries, keys)
+    dtype = at_least_float32(keys.dtype)
+    centre, radius = _ball(keys, key_mask, dtype)
+    queries = queries.to(dtype)
     return scale * (queries * centre).sum(3) + abs(scale) * _lengths(queries) * radius[:, :, None]
 
 
-def score_range(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
+def score_range(
+    queries: Tensor,
+    keys: Tensor,
+    scale: float = 1.0,
+    query_mask: Tensor | None = None,
+    key_mask: Tensor | None = None,
+) -> Tensor:
     r"""A bound on how far apart two scores of one query can lie, in each head, by Cauchy and Schwarz.
 
     .. math::
@@ -51,15 +60,17 @@ def score_range(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
         R = 2 \tau \max_i \lVert q_i \rVert \max_j \lVert k_j - \bar k \rVert
           \;\ge\; \max_{i, j, k} \left| \tau\, q_i^\top k_j - \tau\, q_i^\top k_k \right|
 
-    with the mean key :math:`\bar k`, whose share of a score is the same for all keys.
+    with the mean :math:`\bar k` of the real keys, whose share of a score is the same for all keys.
 
     Args:
         queries: :math:`q`.
-        keys: :math:`k`.
+        keys: :math:`k`; padded positions hold finite numbers (0, say).
         scale: :math:`\tau`.
+        query_mask: real queries; ``None`` means all.
+        key_mask: real keys; ``None`` means all.
 
     Shape:
-        ``(b, h, n, d)``, ``(b, h, m, d)`` → ``(b, h)``, in at least float32.
+        ``(b, h, n, d)``, ``(b, h, m, d)``, ``(b, n)``, ``(b, m)`` → ``(b, h)``, in at least float32.
 
     Example::
 
@@ -68,8 +79,9 @@ def score_range(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
         >>> score_range(torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[1.0, 0.0], [3.0, 0.0]]]]))
         tensor([[10.]])
     """
-    queries, _, radius = _centred(queries, keys)
-    return 2 * abs(scale) * _largest(queries) * radius
+    dtype = at_least_float32(keys.dtype)
+    _, radius = _ball(keys, key_mask, dtype)
+    return 2 * abs(scale) * _largest(queries.to(dtype), query_mask) * radius
 
 
 def smallest_window(log_bias: Tensor, score_range: float, tolerance: float, *, holes: bool = False) -> int:
@@ -112,8 +124,8 @@ def smallest_window(log_bias: Tensor, score_range: float, tolerance: float, *, h
     if not math.isfinite(score_range):
         return last
     # Where the bias falls, the first row has the fewest keys in its window, and the middle one the most outside.
-    window = torch.arange(int(log_bias.argmax()), last + 1)
-    ratio = _log_ratio(log_bias, torch.tensor([0, last // 2]), window, holes=holes).amax(0)
+    window = torch.arange(int(log_bias.argmax()), last + 1, device="cpu")
+    ratio = _log_ratio(log_bias, torch.tensor([0, last // 2], device="cpu"), window, holes=holes).amax(0)
     return int(window[(ratio + score_range <= limit).to(torch.uint8).argmax()])
 
 
@@ -140,7 +152,8 @@ def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float, *, h
         '6.2e-08'
     """
     length = log_bias.shape[0]
-    ratio = _log_ratio(log_bias, torch.arange(length), torch.tensor([min(window, length - 1)]), holes=holes)
+    row, least = torch.arange(length, device="cpu"), torch.tensor([min(window, length - 1)], device="cpu")
+    ratio = _log_ratio(log_bias, row, least, holes=holes)
     return float(torch.sigmoid(ratio.max() + score_range))
 
 
@@ -170,11 +183,12 @@ def discarded_mass_certificate(log_normalizer: Tensor, largest_score: Tensor, lo
     return torch.sigmoid(largest_score + log_tail - log_normalizer)
 
 
-def _centred(queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The queries in at least float32, the mean key, and how far from it the farthest key lies."""
-    dtype = at_least_float32(keys.dtype)
-    centre = keys.sum(2, keepdim=True, dtype=dtype) / max(keys.shape[2], 1)
-    return queries.to(dtype), centre, _largest(keys - centre)
+def _ball(keys: Tensor, mask: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The mean of the real keys, and how far from it the farthest of them lies."""
+    real = keys if mask is None else keys * mask[:, None, :, None]
+    count: Tensor | int = max(keys.shape[2], 1) if mask is None else mask.sum(1).clamp(min=1)[:, None, None, None]
+    centre = real.sum(2, keepdim=True, dtype=dtype) / count
+    return centre, _largest(keys - centre, mask)
 
 
 def _lengths(x: Tensor) -> Tensor:
@@ -183,14 +197,16 @@ def _lengths(x: Tensor) -> Tensor:
     return lengths
 
 
-def _largest(x: Tensor) -> Tensor:
-    """The length of each head's longest vector, 0 where there is none."""
+def _largest(x: Tensor, mask: Tensor | None) -> Tensor:
+    """The length of each head's longest real vector, 0 where there is none."""
     lengths = _lengths(x)
+    if mask is not None:
+        lengths = lengths.masked_fill(~mask[:, None], 0)
     return lengths.amax(2) if x.shape[2] else lengths.sum(2)
 
 
 def _log_ratio(log_bias: Tensor, row: Tensor, window: Tensor, *, holes: bool) -> Tensor:
-    """``ln(T / G)`` of these rows at these windows, ``(rows, windows)``."""
+    """``ln(T / G)`` of these rows at these windows, both on the CPU, as is the result: ``(rows, windows)``."""
     beta = log_bias.detach().to("cpu", torch.float64)
     nothing = beta.new_full((1,), -math.inf)
     within, apart = beta.logcumsumexp(0), torch.cat([nothing, beta[1:].logcumsumexp(0)])
