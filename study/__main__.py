@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 from study import report
+from study.classes import classes
 from study.ensembles import ensembles
 from study.plan import ENCODED, VARIANTS, jobs
 from study.queue import Queue, work
+from study.starts import starts
 from study.training import Places
 from study.windows import windows
 
@@ -34,6 +36,8 @@ def main() -> None:
         failed = work(Queue(wanted), places, options.workers)
         ensembles(places)
         windows(places)
+        starts(places)
+        classes(places)
     report.write()
     if not options.report and failed:
         sys.exit(f"{failed} runs failed; the same command tries them again")

@@ -1,12 +1,14 @@
 """The study's pages, from what is kept of its runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from nlilayers import GaussianPrior
+from study.classes import held_classes
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import held_ensemble
-from study.markdown import spread, table
+from study.markdown import percent, spread, table
 from study.peers import PEERS
 from study.plan import (
     BENCHES,
@@ -25,6 +27,7 @@ from study.plan import (
 )
 from study.plots import plot_alignments, plot_curves
 from study.results import Results, aligned, held_results, kept
+from study.starts import held_starts
 from study.training import priors as priors_of
 from study.training import unpacked
 from study.tuning import held_tuning
@@ -83,7 +86,7 @@ def models_page(results: Results) -> str:
             curves = f"![Dev accuracy of every model after each epoch on {bench}](curves-{bench}.png)"
             share = next(r["largest_class"] for (name, _), found in results.items() if name == bench for r in found)
             empty = ["–"] * (len(COLUMNS) - 3)
-            largest = ["largest class", "–", f"{100 * share:.1f}", *empty]
+            largest = ["largest class", "–", percent(share), *empty]
             re2 = ["RE2", "–", "–", *empty[1:], PEERS.get((bench, "RE2"), "–")]
             parts += [f"## {bench}", table(COLUMNS, [largest, *lines, re2]), curves]
     return "\n\n".join([*parts, "## What is missing", missing(results)]) + "\n"
@@ -102,7 +105,7 @@ def _models(bench: str, results: Results) -> Iterator[list[str]]:
                 spread(hard) if hard else "–",
                 spread([r["accuracy"]["dev"] for r in found]),
                 ", ".join(str(r["best_epoch"]) for r in found),
-                "–" if together is None else f"{100 * together:.1f}",
+                "–" if together is None else percent(together),
                 PEERS.get((bench, variant.name), "–"),
             ]
 
@@ -187,17 +190,26 @@ def compared(claim: Claim, bench: str, results: Results) -> Difference | None:
 
 def transfer_page(results: Results) -> str:
     """Models of snli22k on other pairs."""
-    names = ["test", *BENCHES["snli22k"].others]
-    rows = ((variant.name, results.get(("snli22k", variant.name), [])) for variant in (*MODELS, *HALVED, *ENCODED))
-    lines = [[name, *(spread([r["accuracy"][file] for r in found]) for file in names)] for name, found in rows if found]
+    bench = BENCHES["snli22k"]
+    files = {"test": bench.test, **bench.others}
+    counts = [held_classes().get(file, {}) for file in files.values()]
+    rows = ((variant.name, results.get((bench.name, variant.name), [])) for variant in (*MODELS, *HALVED, *ENCODED))
+    lines = [
+        ["pairs", *(f"{sum(count.values()):,}" if count else "–" for count in counts)],
+        ["largest class", *(percent(max(count.values()) / sum(count.values())) if count else "–" for count in counts)],
+        *([name, *(spread([r["accuracy"][file] for r in found]) for file in files)] for name, found in rows if found),
+    ]
     return "\n\n".join(
         (
             "# Elsewhere than they were trained",
-            "Models of snli22k on other pairs, accuracy in per cent. MoNLI has no contradictions, and Breaking NLI few "
+            "Models of snli22k on other pairs, accuracy in per cent; read each beside what always saying the largest "
+            "class would be worth there. MoNLI has no contradictions, and Breaking NLI few "
             "neutral pairs; a prediction of a class that a file does not have is wrong. Pairs of FraCaS without an "
-            "answer are left out. Only SNLI's and SICK's pairs have part-of-speech tags. Pairs of Breaking NLI differ "
-            "in one word; where that word has no vector, it shares a random one with others.",
-            table(["model", *names], lines) + "\n",
+            "answer are left out. Only SNLI's and SICK's pairs have part-of-speech tags, which CAFE and the gated CNN "
+            "with tags are trained to read. Pairs of Breaking NLI differ in one word; where that word has no vector, "
+            "it shares a random one with others. 390 pairs of Breaking NLI and 137 of MoNLI's positive ones have the "
+            "premise of a training pair.",
+            table(["model", *files], lines) + "\n",
         )
     )
 
@@ -205,20 +217,29 @@ def transfer_page(results: Results) -> str:
 def alignments_page(results: Results) -> str:
     """How far attention finds the same word, bench by bench."""
     benches = [bench for bench in BENCHES if any(name == bench for name, _ in results)]
+    before = {bench: held_starts(bench) for bench in benches}
     lines = []
     for variant in VARIANTS:
         found = [[pair["found"] for pair, _ in aligned(bench, variant, results)] for bench in benches]
         if any(found):
-            lines.append([variant, *(spread(shares) if shares else "–" for shares in found)])
+            known = [before[bench].get(variant, {}).get("found") for bench in benches]
+            cells = [
+                f"{'?' if start is None else percent(start)} → {spread(shares)}" if shares else "–"
+                for start, shares in zip(known, found, strict=True)
+            ]
+            lines.append([variant, *cells])
     even = [[pair["even"] for v in VARIANTS for pair, _ in aligned(bench, v, results)] for bench in benches]
-    lines.append(["every word alike", *(f"{100 * shares[0]:.1f}" if shares else "–" for shares in even)])
+    lines.append(["every word alike", *(percent(shares[0]) if shares else "–" for shares in even)])
     return "\n\n".join(
         (
             "# What attention finds",
             "Where a word of a hypothesis stands in its premise, too: how much of the attention that it pays to the "
-            "premise is on that very word, in per cent, the mean over all such words of the test pairs; mean ± "
-            "standard deviation over the seeds (their number). The Gaussian Transformer's is that of its last block, "
-            "the mean of its heads. A model whose row is as the last one has not learned to align.",
+            "premise is on that very word, in per cent, the mean over all such words of the test pairs: before "
+            "training (seed 0) → after it, mean ± standard deviation over the seeds (their number). The Gaussian "
+            "Transformer's is that of its last block, the mean of its heads.",
+            "It is one figure for much: more than half of these words are articles, full stops and the like; a model "
+            "may rightly attend to another word than the same; and much of it may be there from the start, "
+            "where equal words have equal vectors. A model whose row is as the last one pays equal words no heed.",
             table(["model", *benches], lines),
             "A point for each run, its test accuracy above what its attention finds; the line is where every word has "
             "the same weight:",
@@ -230,9 +251,10 @@ def alignments_page(results: Results) -> str:
 def priors_page(results: Results) -> str:
     """What w and b became, block by block."""
     lines: list[list[str]] = []
-    starts, moved = priors_of(GaussianPrior())[0], [0.0]
+    starts, moved, steps = priors_of(GaussianPrior())[0], [0.0], []
     for (bench, variant), found in results.items():
         priors = [result["priors"] for result in found if result["priors"]]
+        steps += [steps_of(result) for result in found if result["priors"]]
         for depth, block in enumerate(zip(*priors, strict=True), start=1):
             w, b = ([f"{pair[i]:.3f}" for pair in block] for i in (0, 1))
             lines.append([bench, variant, str(depth), ", ".join(w), ", ".join(b)])
@@ -244,11 +266,19 @@ def priors_page(results: Results) -> str:
             "encoding block to the last interaction block. They start at "
             f"{starts[0]:.1f} and {starts[1]:.1f}, and the furthest has moved by {max(moved):.3f}. Near 0.1 a softplus "
             "passes on a tenth of a step, so that Adam at a rate of 0.0002 moves them by some 0.02 in 1,000 steps at "
-            "most.",
+            f"most; to their best epochs these runs took {min(steps, default=0):,} to {max(steps, default=0):,}. So they "
+            "could have moved much further, and hardly did.",
             table(["bench", "variant", "block", "w", "b"], lines),
             *window_section(),
         )
     )
+
+
+def steps_of(result: Mapping[str, Any]) -> int:
+    """Steps to a run's best epoch."""
+    pairs = round(result["seconds"] * result["pairs_per_second"] / len(result["dev"]))
+    steps: int = result["best_epoch"] * -(-pairs // result["options"]["batch_size"])
+    return steps
 
 
 def window_section() -> tuple[str, str, str]:
@@ -281,7 +311,9 @@ def tuning_page() -> str:
         (
             "# Tuning",
             f"Dev accuracy of snli10k after at most {TUNING_EPOCHS} epochs, seed 0, for each learning rate and dropout "
-            "that was tried: the rates at dropout 0.2, then two more dropouts at the best rate.",
+            "that was tried: the rates at dropout 0.2, then two more dropouts at the best rate. What was chosen is "
+            "used on every bench. With 1,000 dev pairs and one seed, differences of a point or so are noise, and ten "
+            "epochs favour what learns fast: Decomposable Attention is not done by then.",
             table(["family", "rate, dropout: dev accuracy", "chosen"], lines) + "\n",
         )
     )

@@ -14,11 +14,13 @@ from reliability.cases import MODELS
 from scipy.stats import ttest_ind
 from study import report
 from study.alignments import same_words
+from study.classes import classes, held_classes
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.files import prepared
 from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, SMALL, VARIANTS, Job, jobs
 from study.queue import Queue
 from study.results import held_results, kept
+from study.starts import held_starts, start, starts
 from study.training import Places, plan_of, run_folder, run_job, settings_of, slug, unpacked
 from study.tuning import grid, plan, protocol
 from study.windows import WORDS, compared, long_texts
@@ -181,8 +183,8 @@ def hold_tuning(folder: Path, family: str, **changed: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def kept_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("study.training.RESULTS", tmp_path)
-    monkeypatch.setattr("study.tuning.RESULTS", tmp_path)
+    for module in ("training", "tuning", "starts", "classes"):
+        monkeypatch.setattr(f"study.{module}.RESULTS", tmp_path)
     return tmp_path
 
 
@@ -258,8 +260,27 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     before = run_folder(job, places).stat().st_mtime_ns
     run_job(job, places, options)
     assert kept(job) == result and run_folder(job, places).stat().st_mtime_ns == before
+    classes(places)
+    counted = {name: sum(held_classes()[name].values()) for name in (bench.test, *bench.others.values())}
+    assert counted == {bench.test: 40, **dict.fromkeys(bench.others.values(), 20)}, "pairs without an answer left out"
+    starts(places)
+    held = held_starts("snli22k")
+    assert held["DA"]["found"] == start(job, places) and 0 < held["DA"]["found"] < 1
+    assert held["DA"]["found"] != result["same_words"]["found"], "training changes it"
+    changed = {**held["DA"], "model": {**held["DA"]["model"], "glorot": False}}
+    hold(kept_in, "snli22k/starts", DA=changed)
+    assert held_starts("snli22k") == {}
+    starts(places)
+    assert held_starts("snli22k") == held
     report.write(tmp_path / "pages")
-    assert f"| DA | {result['parameters']:,} | " in (tmp_path / "pages" / "models.md").read_text(encoding="utf-8")
+    pages = {name: (tmp_path / "pages" / f"{name}.md").read_text(encoding="utf-8") for name in ("models", "transfer")}
+    assert f"| DA | {result['parameters']:,} | " in pages["models"]
+    assert "| pairs | 40 | 20 |" in pages["transfer"]
+
+
+def test_steps_are_counted_to_the_best_epoch() -> None:
+    run = {"seconds": 50.0, "pairs_per_second": 200.0, "dev": [0.4, 0.6, 0.5, 0.5], "best_epoch": 2}
+    assert report.steps_of({**run, "options": {"batch_size": 32}}) == 2 * 79
 
 
 class Known(torch.nn.Module):

@@ -1,0 +1,70 @@
+"""What attention finds before anything is learned: a model's start alone may draw it to the same word."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nli_common.batches import PairDataset, loader
+from nli_common.corpora import scheme_of
+from nli_common.train_runs import build
+from nli_common.training import EVALUATION_BATCH
+from study.alignments import same_words
+from study.plan import BENCHES, ENCODED, VARIANTS, Job
+from study.results import kept
+from study.training import RESULTS, Places, plan_of, settings_of, write_result
+from study.tuning import tuned
+
+SEED = 0
+
+
+def starts_file(bench: str) -> Path:
+    """What is kept of a bench."""
+    return RESULTS / bench / "starts.json"
+
+
+def starts(places: Places) -> None:
+    """Every model of every bench that is trained, as it was before."""
+    for bench in BENCHES:
+        held = held_starts(bench)
+        for name, variant in VARIANTS.items():
+            job = Job(bench, name, SEED)
+            if name in held or kept(job) is None or (variant in ENCODED and places.encoder is None):
+                continue
+            model = _plan(job)
+            assert model is not None
+            held[name] = {**model, "found": start(job, places)}
+            write_result(starts_file(bench), held)
+
+
+def held_starts(bench: str) -> dict[str, Any]:
+    """What is kept of a bench, by variant, as far as it is of the plan's models and files."""
+    path = starts_file(bench)
+    held: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    plans = {name: _plan(Job(bench, name, SEED)) for name in held if name in VARIANTS}
+    return {name: held[name] for name, plan in plans.items() if plan == _of_plan(held[name])}
+
+
+def start(job: Job, places: Places) -> float | None:
+    """The mean weight on the same word in the test pairs, or ``None`` if the model aligns no words."""
+    settings = settings_of(job, places, tuned(VARIANTS[job.variant].family) or {})
+    corpora = settings.data.corpora()
+    labels = scheme_of(corpora["train"].labels, "the training corpus")
+    lexicon = settings.data.lexicon(corpora)
+    torch.manual_seed(job.seed)
+    model = build(settings.script, dataclasses.replace(settings.config, num_classes=len(labels)), lexicon)
+    test = PairDataset(corpora["test"], lexicon, labels, corpora["test"].phenomena)
+    found = same_words(model, loader(test, EVALUATION_BATCH, None))
+    return None if found is None else found["found"]
+
+
+def _plan(job: Job) -> dict[str, Any] | None:
+    options = tuned(VARIANTS[job.variant].family)
+    return None if options is None else _of_plan(plan_of(job, options))
+
+
+def _of_plan(plan: dict[str, Any]) -> dict[str, Any]:
+    """All of a plan that decides where a model starts, and what it reads."""
+    return {name: plan[name] for name in ("model", "files", "unit_vectors")}
