@@ -247,7 +247,12 @@ CLAIMS = (
     Claim("Tay et al. 2018, Table 3", "tags help", _CAFE_150, "CAFE 150, no tags"),
     Claim("Nguyen 2019", "word vectors have unit length", "attention, unit vectors", "attention"),
     Claim("no paper", "a start that aligns helps", _FULL_GT, "GT, Glorot's start"),
-    Claim("no paper", "aligning frozen features helps", "frozen encoder, aligned", "frozen encoder, pooled"),
+    Claim(
+        "no paper",
+        "on frozen features, a head that aligns beats one that pools",
+        "frozen encoder, aligned",
+        "frozen encoder, pooled",
+    ),
 )
 ORDER = (
     Claim("Parikh et al. 2016, Table 1", "86.3 to 80.6", "DA", "LSTM"),

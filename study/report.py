@@ -83,7 +83,9 @@ def models_page(results: Results) -> str:
     for bench in BENCHES:
         lines = list(_models(bench, results))
         if lines:
-            curves = f"![Dev accuracy of every model after each epoch on {bench}](curves-{bench}.png)"
+            curves = (
+                f"![Dev accuracy of seed 0 of each model that reads words, epoch by epoch, {bench}](curves-{bench}.png)"
+            )
             share = next(r["largest_class"] for (name, _), found in results.items() if name == bench for r in found)
             empty = ["–"] * (len(COLUMNS) - 3)
             largest = ["largest class", "–", percent(share), *empty]
@@ -266,8 +268,8 @@ def priors_page(results: Results) -> str:
             "encoding block to the last interaction block. They start at "
             f"{starts[0]:.1f} and {starts[1]:.1f}, and the furthest has moved by {max(moved):.3f}. Near 0.1 a softplus "
             "passes on a tenth of a step, so that Adam at a rate of 0.0002 moves them by some 0.02 in 1,000 steps at "
-            f"most; to their best epochs these runs took {min(steps, default=0):,} to {max(steps, default=0):,}. So they "
-            "could have moved much further, and hardly did.",
+            f"most; to their best epochs these runs took {min(steps, default=0):,} to {max(steps, default=0):,}. So "
+            "they could have moved much further, and hardly did.",
             table(["bench", "variant", "block", "w", "b"], lines),
             *window_section(),
         )
