@@ -341,3 +341,18 @@ def test_rotating_the_features_of_the_scores_leaves_the_alignment() -> None:
     for ours, theirs in zip(DecomposableAlign(Rotated())(a, b), DecomposableAlign(F)(a, b), strict=True):
         assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
     assert_close(IntraAlign(Rotated())(a), IntraAlign(F)(a), atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (2, 1), (2, 4)])
+def test_functions_refuse_masks_that_would_be_broadcast(shape: tuple[int, int]) -> None:
+    scores, mask = torch.zeros(2, 3, 3), torch.ones(shape, dtype=torch.bool)
+    calls = {
+        "premise_mask": lambda: functional.alignment_weights(scores, mask),
+        "hypothesis_mask": lambda: functional.align(scores, scores, scores, None, mask),
+        "mask": lambda: functional.intra_alignment_weights(scores, None, mask),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=rf"^{name} must be torch.bool of shape \(2, 3\)"):
+            call()
+    with pytest.raises(ValueError, match=r"^hypothesis_mask must be torch\.bool"):
+        functional.alignment_weights(scores, None, torch.ones(2, 3))

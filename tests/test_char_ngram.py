@@ -236,6 +236,15 @@ def test_a_table_is_the_same_for_many_words() -> None:
     assert torch.equal(layer.table(words), layer(layer.encode(words)))
 
 
+def test_a_long_word_makes_no_other_longer() -> None:
+    layer, lengths = embedding(), []
+    words = [*map(str, range(9_000)), "x" * 30_000, *map(str, range(9_000))]
+    layer.register_forward_pre_hook(lambda _, given: lengths.append(given[0].shape))
+    table = layer.table(words)
+    assert max(rows * width for rows, width in lengths) < 2 * 65_536 and sum(rows for rows, _ in lengths) == len(words)
+    assert torch.equal(table[:9_000], table[9_001:]) and torch.equal(table[9_000], layer.table(words[9_000:9_001])[0])
+
+
 def test_copies_agree() -> None:
     layer, fresh, buffer = embedding(seed=3), embedding(), io.BytesIO()
     torch.save(layer.state_dict(), buffer)
@@ -276,6 +285,10 @@ def test_what_does_not_fit_is_refused() -> None:
         embedding().encode("word")
     with pytest.raises(TypeError, match="words must be a sequence of strings, got the string 'word'"):
         embedding().table("word")
+    for words in (b"word", [b"word"], ["word", None]):
+        for method in (embedding().encode, embedding().table):
+            with pytest.raises(TypeError, match="words must be a sequence of strings, got one with"):
+                method(words)
     with pytest.raises(ValueError, match=r"ids must be integers of shape \(\.\.\., k\), got torch.float32"):
         embedding()(torch.ones(2))
     with pytest.raises(ValueError, match=r"ids must be integers of shape \(\.\.\., k\), got torch.int64 of shape \(\)"):

@@ -372,6 +372,8 @@ def test_bad_sizes_are_refused() -> None:
         GatedConvEncoder(5, 3, 1, kernel_size=-1)
     with pytest.raises(ValueError, match="num_layers must be at least 1, got 0"):
         GatedConvEncoder(5, 3, 0)
+    with pytest.raises(ValueError, match="hidden_size must be at least 1, got 0"):
+        GatedConvEncoder(5, 0, 1)
     with pytest.raises(ValueError, match=r"dropout must be a probability, got 1\.5"):
         GatedConvEncoder(5, 3, 1, dropout=1.5)
 

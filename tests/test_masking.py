@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -266,3 +267,9 @@ def test_lengths_are_not_read_in_a_graph(monkeypatch: pytest.MonkeyPatch) -> Non
         masking.lengths_to_mask(lengths, max_length=3)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     assert masking.lengths_to_mask(lengths, max_length=3).sum(dim=1).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("mode", ["fake", "symbolic"])
+def test_lengths_without_numbers_are_not_looked_at(mode: str) -> None:
+    traced = make_fx(lambda lengths: masking.lengths_to_mask(lengths, 5), tracing_mode=mode)(torch.tensor([1, 2]))
+    assert torch.equal(traced(torch.tensor([4, 0])), masking.lengths_to_mask(torch.tensor([4, 0]), 5))

@@ -1,6 +1,6 @@
 """Word vectors from character n-grams."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -8,6 +8,9 @@ from torch import Tensor, nn
 
 from nlilayers import functional
 from nlilayers._checks import require_positive
+
+CHARACTERS_AT_ONCE = 65_536
+"""Of a vocabulary's words: all their n-grams' vectors are in memory at once."""
 
 
 class CharNgramEmbedding(nn.Module):
@@ -89,9 +92,11 @@ class CharNgramEmbedding(nn.Module):
 
         Returns:
             ``(len(words), k)``, int64, where the vectors are; k is the most n-grams that one of the words has.
+
+        Raises:
+            TypeError: if words is a string, or holds anything else than strings.
         """
-        if isinstance(words, str):
-            raise TypeError(f"words must be a sequence of strings, got the string {words!r}")
+        _require_strings(words)
         hashes, counts = functional.char_ngrams(words, self.ngram_size)
         ids = np.zeros((len(words), counts.max(initial=0)), dtype=np.int64)
         ids[np.arange(ids.shape[1]) < counts[:, None]] = 1 + hashes.astype(np.int64) % self.num_embeddings
@@ -111,9 +116,15 @@ class CharNgramEmbedding(nn.Module):
 
         Returns:
             ``(len(words), embedding_dim)``.
+
+        Raises:
+            TypeError: if words is a string, or holds anything else than strings.
         """
-        # A few thousand words at a time: all their n-grams' vectors are in memory at once.
-        return torch.cat([self(ids) for ids in torch.split(self.encode(words), 4096)])
+        _require_strings(words)
+        order = sorted(range(len(words)), key=lambda k: len(words[k]))
+        batches = list(_batches(order, [len(word) for word in words])) or [[]]
+        vectors = torch.cat([self(self.encode([words[k] for k in batch])) for batch in batches])
+        return vectors[torch.tensor(order, dtype=torch.int64, device=vectors.device).argsort()]
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
@@ -121,3 +132,23 @@ class CharNgramEmbedding(nn.Module):
             f"embedding_dim={self.embedding_dim}, ngram_size={self.ngram_size}, "
             f"num_embeddings={self.num_embeddings}, seed={self.seed}"
         )
+
+
+def _batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Words from the shortest to the longest, so many at a time that no long one makes all the others long."""
+    batch: list[int] = []
+    for k in order:
+        if batch and (len(batch) + 1) * lengths[k] > CHARACTERS_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(k)
+    if batch:
+        yield batch
+
+
+def _require_strings(words: Sequence[str]) -> None:
+    if isinstance(words, str):
+        raise TypeError(f"words must be a sequence of strings, got the string {words!r}")
+    for word in words:
+        if not isinstance(word, str):
+            raise TypeError(f"words must be a sequence of strings, got one with {word!r}")

@@ -19,8 +19,14 @@ def read_values(x: Tensor) -> list[float] | None:
         return None
     try:
         x = x.cpu()
-        x.sum().item()  # which a tracer refuses, and tolist would not
+        total = x.sum().item()  # which a tracer refuses, and tolist would not
         values: list[float] = x.tolist()
     except (RuntimeError, NotImplementedError):
         return None
-    return values
+    return values if type(total) in (int, float) else None
+
+
+def is_transformed() -> bool:
+    """Whether a transformation of ``torch.func`` is under way, or code is compiled."""
+    # What torch.autograd.Function.apply asks; there is no public name for it.
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()

@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from nlilayers._checks import require_mask
 from nlilayers.functional._attention import self_attention_weights
 from nlilayers.functional._dot_product import weighted_sum
 from nlilayers.masking import masked_softmax, pair_mask
@@ -41,6 +42,8 @@ def alignment_weights(
         tensor([[[0.5000, 0.5000],
                  [0.5000, 0.5000]]])
     """
+    require_mask("premise_mask", premise_mask, (scores.shape[0], scores.shape[1]))
+    require_mask("hypothesis_mask", hypothesis_mask, (scores.shape[0], scores.shape[2]))
     pairs = pair_mask(premise_mask, hypothesis_mask)
     return masked_softmax(scores, pairs, dim=2), masked_softmax(scores, pairs, dim=1).mT
 

@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from nlilayers._checks import require_mask
 from nlilayers.functional._dot_product import dot_scores, weighted_sum
 from nlilayers.functional._priors import token_distances
 from nlilayers.masking import masked_softmax, pair_mask
@@ -68,6 +69,7 @@ def self_attention_weights(
                   [0.3333, 0.3333, 0.3333],
                   [0.0000, 0.5000, 0.5000]]]])
     """
+    require_mask("mask", mask, (scores.shape[0], scores.shape[3]))
     pairs = pair_mask(mask, mask)
     attended = None if pairs is None else pairs[:, None]
     if window is not None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nlilayers._precision import without_autocast
+from nlilayers._values import is_transformed
 
 Machine: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """The bias, weight and factors of one machine."""
@@ -111,8 +112,9 @@ def _rows(x: Tensor) -> Tensor:
 
 def _parts(*blocks: tuple[Tensor, Tensor, Tensor]) -> list[tuple[Tensor, ...]]:
     """The part of each block of features, ``(rows, d)``, given with its share of the weight and the factors."""
-    # Compiled, the way back is the compiler's own: it fuses the passes, and takes no jvp of ours.
-    parts: Any = _Parts.forward if torch.compiler.is_compiling() else _Parts.apply
+    # Compiled, the way back is the compiler's own: it fuses the passes, and takes no jvp of ours. Under torch.func,
+    # forward mode within forward mode loses what is saved for a way forth of one's own.
+    parts: Any = _Parts.forward if is_transformed() else _Parts.apply
     return list(_by(2, parts(*chain.from_iterable(blocks))))
 
 

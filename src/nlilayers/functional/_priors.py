@@ -47,7 +47,7 @@ def distance_buckets(distances: Tensor, max_distance: int) -> Tensor:
         max_distance: :math:`D`.
 
     Shape:
-        any → the same, int64.
+        any → the same, of the same integers.
 
     Example::
 
