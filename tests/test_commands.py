@@ -12,7 +12,9 @@ import pytest
 
 from decomposable_attention import DecomposableAttentionConfig
 from nli_common.inputs import Data
+from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
+from nli_common.runs import Run
 from runs import SCRIPT, run_script, write_corpora
 
 FAST = ["--epochs", "1", "--hidden-size", "8", "--optimizer", "adam", "--lr", "0.05", "--batch-size", "32"]
@@ -74,6 +76,13 @@ def test_several_runs_are_evaluated_as_an_ensemble(run: Path, corpora: list[str]
     assert json.loads(file.read_text())["test"]["pairs"] == 60
     done = run_script("evaluate", "--run", run, run, "--test", test, "--cache", cache, "--output", file)
     assert json.loads(file.read_text())["test"] == json.loads((run / "metrics.json").read_text())["test"]
+    retagged = Run(shutil.copytree(other, tmp_path / "retagged"))
+    lexicon = Lexicon.load(retagged.lexicon)
+    lexicon.tags.reverse()
+    lexicon.save(retagged.lexicon)
+    assert len(set(lexicon.tags)) > 1 and "was trained on other part-of-speech tags than" in one_line(
+        run_script("evaluate", "--run", run, retagged.folder, "--test", test, "--cache", cache)
+    )
     smaller = [*corpora[:-1], corpora[-3]]
     done = run_script("train", *smaller, *FAST, "--output", tmp_path / "words")
     assert done.returncode == 0, done.stderr

@@ -113,6 +113,11 @@ def test_quora_split_without_header(tmp_path: Path) -> None:
             r"a.tsv:1: no column sentence2; there are gold_label, sentence1",
         ),
         ("a.jsonl", '{"gold_label": "neutral"}\n', r"a.jsonl:1: no column sentence1"),
+        (
+            "a.tsv",
+            "gold_label\tsentence1\tsentence2\tsentence1\nneutral\ta\tb\tc\n",
+            r"a.tsv:1: sentence1 should be the name of one column, and is that of several",
+        ),
         ("a.jsonl", snli_line().replace("sentence2_parse", "parse"), r"a.jsonl:1: no column sentence2_parse"),
         ("a.tsv", HEADER + "neutral\ta\tb\nmaybe\ta\tb\n", r"a.tsv:3: unknown label 'maybe', expected one of entail"),
         ("a.jsonl", snli_line() + snli_line("?"), r"a.jsonl:2: unknown label '\?'"),

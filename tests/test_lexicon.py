@@ -52,7 +52,9 @@ def test_peer_bug_9_tokens_with_spaces_are_cut_from_the_right(tmp_path: Path) ->
 
 def test_fasttext_header_and_trailing_spaces(tmp_path: Path) -> None:
     text = "2 3\nthe 1 2 3 \ndog 4 5 6 \n"
-    assert read_vectors(write_vectors(tmp_path, "txt", text), {"the", "2"})["the"].tolist() == [1.0, 2.0, 3.0]
+    for start in ("", "\ufeff"):
+        found = read_vectors(write_vectors(tmp_path, "txt", start + text), {"the", "2"})
+        assert found["the"].tolist() == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,31 @@
 """A run that is killed at any instant goes on to the same numbers, bit for bit; what a run leaves behind."""
 
 import json
+import os
 import random
+import shutil
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from filelock import FileLock
 from safetensors.torch import load_file
 from torch import nn
 from torch.testing import assert_close
 
-from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
+from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
 from nli_common.checkpoints import load_checkpoint, load_weights, save_checkpoint, save_weights
 from nli_common.errors import InputError
 from nli_common.files import write_atomically
+from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
+from nli_common.train_runs import train_run
 from runs import run_script, start_script, write_corpora
 
 RECIPE = [
@@ -230,6 +237,45 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     write_atomically(path, lambda temporary: temporary.write_text("new"))
     (tmp_path / "plain").touch()
     assert path.read_text() == "new" and path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
+    pipe, link, target = (tmp_path / name for name in ("pipe", "link", "target"))
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="pipe: expected the name of a file to write, got that of a device, a pipe"):
+        write_atomically(pipe, lambda temporary: temporary.write_text("new"))
+    assert pipe.is_fifo()
+    target.write_text("old")
+    link.symlink_to(target)
+    write_atomically(link, lambda temporary: temporary.write_text("new"))
+    assert link.is_symlink() and target.read_text() == "new"
+
+
+def test_a_run_that_another_process_finished_is_left_alone(
+    tmp_path: Path, options: list[str], uninterrupted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was not finished when this one looked, and was when this one had read its vectors."""
+    run = Run(shutil.copytree(uninterrupted, tmp_path / "run"))
+    before = {path.name: path.read_bytes() for path in run.folder.iterdir()}
+    config, claim = run.read_config(), Run.claim
+    run.metrics.unlink()
+
+    def finished_meanwhile(self: Run, described: Mapping[str, Any]) -> FileLock:
+        self.metrics.write_bytes(before[self.metrics.name])
+        return claim(self, described)
+
+    monkeypatch.setattr(Run, "claim", finished_meanwhile)
+    given = {name.removeprefix("--"): Path(path) for name, path in zip(options[1:9:2], options[2:9:2], strict=True)}
+    model, recipe = SCRIPT.config_named(config["config"])(**config["model"]), Recipe(**config["recipe"])
+    with pytest.raises(InputError, match="another process has finished this run; the same command shows it"):
+        train_run(SCRIPT, model, recipe, Data(**given), config["seed"], run)
+    assert {path.name: path.read_bytes() for path in run.folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-5"])
+def test_a_time_between_checkpoints_is_no_less_than_0(tmp_path: Path, seconds: str) -> None:
+    done = run_script("train", f"--checkpoint-seconds={seconds}", "--output", tmp_path / "run")
+    assert done.returncode == 2 and f"--checkpoint-seconds must be at least 0, got {float(seconds)}" in done.stderr
 
 
 @pytest.mark.parametrize(

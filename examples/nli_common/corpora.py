@@ -13,6 +13,7 @@ Each may be compressed (``.gz``).
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -108,6 +109,9 @@ def _tsv(path: Path) -> Iterator[Pair]:
 
 def _with_header(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]:
     _require(columns, path, 1)
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise InputError.at(path, 1, f"{', '.join(twice)} should be the name of one column, and is that of several")
     for number, line in lines:
         if line:
             yield _tokenised(_row(columns, line, path, number), path, number)

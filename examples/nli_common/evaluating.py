@@ -91,6 +91,8 @@ def evaluate_on(
     for run, lexicon in zip(runs, lexicons, strict=True):
         if lexicon.words != lexicons[0].words:
             raise InputError(f"--run {run.folder}: was trained on other words than {runs[0].folder}")
+        if lexicon.tags != lexicons[0].tags:
+            raise InputError(f"--run {run.folder}: was trained on other part-of-speech tags than {runs[0].folder}")
     models = [restore(script, run, lexicon) for run, lexicon in zip(runs, lexicons, strict=True)]
     dataset = PairDataset(corpus, lexicons[0], labels, corpus.phenomena)
     accelerator = Accelerator()

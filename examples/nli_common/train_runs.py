@@ -55,6 +55,8 @@ def train_run(
     problems = recipe.problems()
     if not 0 <= seed < 2**31:
         problems.append(f"--seed must be between 0 and {2**31 - 1}, got {seed}")
+    if not checkpoint_seconds >= 0:
+        problems.append(f"--checkpoint-seconds must be at least 0, got {checkpoint_seconds}")
     if problems:
         raise InputError("; ".join(problems))
     # Every process has the same word vectors: sent round anew for each step, they would take most of its time.
@@ -93,6 +95,10 @@ def train_run(
     with contextlib.ExitStack() as held:
         if accelerator.is_main_process:
             held.callback(run.claim(described).release)
+            if run.metrics.exists():
+                raise InputError(
+                    f"--output {run.folder}: another process has finished this run; the same command shows it"
+                )
         if accelerator.is_main_process and not run.lexicon.exists():
             lexicon.save(run.lexicon)
         datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}

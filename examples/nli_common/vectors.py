@@ -122,7 +122,7 @@ def _without_header(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, b
     first = next(lines, None)
     if first is None:
         return
-    fields = first[1].split()
+    fields = first[1].removeprefix(codecs.BOM_UTF8).split()
     if len(fields) != 2 or not all(field.isdigit() for field in fields):
         yield first
     yield from lines
