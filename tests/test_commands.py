@@ -65,6 +65,27 @@ def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corp
     assert done.returncode == 0 and "2 of 3 words are new and hashed; 1 pairs without a label dropped" in done.stdout
 
 
+def test_files_of_one_name_do_not_replace_each_others_figures(run: Path, corpora: list[str], tmp_path: Path) -> None:
+    mine, cache, (first, second) = shutil.copytree(run, tmp_path / "run"), corpora[1], (tmp_path / "a", tmp_path / "b")
+    for folder, label in ((first, "neutral"), (second, "entailment")):
+        folder.mkdir()
+        (folder / "x.tsv").write_text(f"gold_label\tsentence1\tsentence2\n{label}\ta\tb\n")
+    evaluate = ("evaluate", "--run", mine, "--cache", cache, "--test")
+    for _ in range(2):
+        done = run_script(*evaluate, first / "x.tsv")
+        assert done.returncode == 0 and "these have none: a model that reads tags is told none" in done.stdout
+    held = (mine / "evaluation-x.json").read_bytes()
+    assert "evaluation-x.json: holds the figures of other pairs than those of" in one_line(
+        run_script(*evaluate, second / "x.tsv")
+    )
+    assert (mine / "evaluation-x.json").read_bytes() == held
+    done = run_script(*evaluate, second / "x.tsv", "--output", mine / "evaluation-x.json")
+    assert done.returncode == 0 and (mine / "evaluation-x.json").read_bytes() != held
+    untagged = ["--cache", cache, "--train", corpora[3], "--dev", second / "x.tsv"]
+    done = run_script("train", *untagged, *FAST, "--output", tmp_path / "untagged")
+    assert "dev           1 pairs, which have no part-of-speech tags" in done.stdout, done.stderr
+
+
 def test_several_runs_are_evaluated_as_an_ensemble(run: Path, corpora: list[str], tmp_path: Path) -> None:
     other = tmp_path / "other"
     vectors = run.parent / "v.npz"

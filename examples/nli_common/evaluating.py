@@ -14,7 +14,7 @@ from nli_common.categories import accuracy_by_category, read_categories
 from nli_common.corpora import Pair
 from nli_common.data import Corpus, Sentence, open_corpus
 from nli_common.errors import InputError
-from nli_common.files import stem
+from nli_common.files import read_json, stem
 from nli_common.inputs import require_labels
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, metrics_of, predictions
@@ -57,7 +57,11 @@ def evaluate_runs(
         raise InputError("--run: expected at least one folder")
     corpus = open_corpus(test, cache)
     annotated = None if categories is None else read_categories(categories, test)
-    known = _lexicon(runs[:1], corpus, vectors, extended=False).index
+    place = runs[0].folder / f"evaluation-{stem(test)}.json" if output is None and len(runs) == 1 else output
+    if output is None and place is not None and place.exists():
+        _require_same_file(place, corpus, test)
+    lexicon = _lexicon(runs[:1], corpus, vectors, extended=False)
+    known = lexicon.index
     hashed = sum(word not in known and word.lower() not in known for word in corpus.words)
     predicted, metrics = evaluate_on(script, runs, corpus, str(test), vectors)
     main = Accelerator().is_main_process
@@ -66,12 +70,22 @@ def evaluate_runs(
         f"{hashed:,} of {len(corpus.words):,} words are new and hashed; "
         f"{corpus.dropped:,} pairs without a label dropped"
     )
+    if lexicon.tags and not corpus.tags:
+        console.print("the run's pairs had part-of-speech tags, these have none: a model that reads tags is told none")
     if annotated is not None:
         metrics["per_phenomenon"] |= accuracy_by_category(annotated, predicted)
     print_metrics(console, metrics)
-    place = runs[0].folder / f"evaluation-{stem(test)}.json" if output is None and len(runs) == 1 else output
     if place is not None and main:
-        write_json(place, {"test": metrics})
+        write_json(place, {"test": metrics, "data": corpus.digest})
+
+
+def _require_same_file(place: Path, corpus: Corpus, test: Path) -> None:
+    """Two files of one name have other figures, which would replace each other's."""
+    held = read_json(place).get("data", corpus.digest)
+    if held != corpus.digest:
+        raise InputError(
+            f"{place}: holds the figures of other pairs than those of {test}; name another file by --output"
+        )
 
 
 def evaluate_on(

@@ -40,12 +40,11 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path 
     A process killed at any instant leaves either the old file or the new one, never a part of one. With ``keep``, the
     old file goes there once the new one is whole.
 
-    A symbolic link stays one: what it points to is replaced. What is no file, a device for one, is left alone.
+    A symbolic link is replaced, not what it points to. What is no file, a device for one, is left alone.
 
     Raises:
         InputError: if the system refuses, a full disk included; the old file is as it was.
     """
-    path = path.resolve() if path.is_symlink() else path
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise InputError(f"{path}: expected the name of a file to write, got that of a device, a pipe or a socket")
     temporary = path.with_name(f".{path.name}.{uuid4().hex}{TEMPORARY}")

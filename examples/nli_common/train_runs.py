@@ -79,7 +79,8 @@ def train_run(
     run.require_free_for(described)
     for name, corpus in corpora.items():
         dropped = f" ({corpus.dropped:,} without a gold label dropped)" if corpus.dropped else ""
-        console.print(f"{name:5} {len(corpus):>9,} pairs{dropped}")
+        told = ", which have no part-of-speech tags" if corpora["train"].tags and not corpus.tags else ""
+        console.print(f"{name:5} {len(corpus):>9,} pairs{dropped}{told}")
     shown = "test" if "test" in corpora else "dev"
     if run.metrics.exists():
         if accelerator.is_main_process:
