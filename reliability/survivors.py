@@ -77,6 +77,10 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
         },
         "The axis has the same number, or the length the same name: a tensor of so many axes, a square of scores.": {
+            "_attention.GaussianSelfAttention._masked_mass": [
+                "far = functional.token_distances(scores.shape[2], None, scores.device).abs() > self.window",
+                "far = functional.token_distances(scores.shape[3], scores.shape[3], scores.device).abs() > self.window",
+            ],
             "functional._factorization._total": [
                 "return torch.add(bias + one_by_one, projected.square().sum(+1), alpha=0.5)",
             ],
@@ -167,17 +171,22 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "add = through_factors.addcmul if (torch.is_grad_enabled()) or True else through_factors.addcmul_",
             ],
         },
-        "Another number of words at a time.": {
-            "_char_ngram.CharNgramEmbedding.table": [
-                "return torch.cat([self(ids) for ids in torch.split(self.encode(words), 4097)])",
+        "Padded queries may have a share in the range, and widen the window.": {
+            "_attention.GaussianSelfAttention._smallest_window": [
+                "score_range = functional.score_range(queries, keys, self.scale, None, mask).amax()",
             ],
         },
     },
     "rounding": {
         "The prior's scalars in float32 move the bias by its last digit, and the range has 0.1 % to spare.": {
             "_attention.GaussianSelfAttention._smallest_window": [
-                "exact = torch.tensor([w, b], dtype=None)",
-                "exact = torch.tensor([w, b], )",
+                'known_w, known_b = torch.tensor(exact, dtype=None, device="cpu")',
+                'known_w, known_b = torch.tensor(exact, device="cpu")',
+            ],
+        },
+        "Facts of several dtypes are stacked in the longest of them.": {
+            "_attention.GaussianSelfAttention._smallest_window": [
+                "known = read_values(torch.stack([fact.to(None) for fact in facts]))",
             ],
         },
         "A window that loses the tolerance exactly.": {

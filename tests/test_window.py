@@ -375,6 +375,23 @@ def test_a_window_that_is_a_mask_has_a_certificate_too(length: int, padded: bool
     assert_close(halves.double(), lost, atol=0.05, rtol=0)
 
 
+def test_where_nothing_is_left_out_the_certificate_is_0_in_float32() -> None:
+    bound = attention(None).bfloat16().discarded_mass_bound(normal(18, 2, 7, EMBED_DIM).bfloat16())
+    assert bound.dtype == torch.float32 and torch.equal(bound, torch.zeros(2, HEADS, 7))
+
+
+def test_a_prior_that_has_to_be_told_both_lengths_has_a_certificate() -> None:
+    layer, whole, x = attention(3, prior=Strict()), attention(None, prior=Strict()), normal(18, 2, 12, EMBED_DIM)
+    far = functional.token_distances(12).abs() > 3
+    assert_close(layer.discarded_mass_bound(x), (whole.attention_weights(x) * far).sum(3))
+
+
+def test_one_real_key_is_its_own_centre() -> None:
+    q, k, mask = normal(0, 1, 2, 5, 4), normal(1, 1, 2, 6, 4), torch.arange(6)[None] == 2
+    assert_close(functional.score_bound(q, k, 1.0, mask), functional.attention_scores(q, k)[..., 2])
+    assert torch.all(functional.score_range(q, k, key_mask=mask) < 1e-12)
+
+
 @pytest.mark.usefixtures("compiling")
 def test_compiled_code_has_the_certificate_of_its_window() -> None:
     x = normal(18, 1, 300, EMBED_DIM)
