@@ -38,7 +38,8 @@ def difference(better: Sequence[NDArray[np.bool_]], worse: Sequence[NDArray[np.b
     to either side, with Student's and the normal distribution's quantiles: seeds are few, and pairs are many. (One
     Student's t for both would have the more degrees of freedom the closer the seeds come to lie by chance, and call far
     too much certain.) ``p`` is the level whose interval ends at 0. What a pair does by chance for one seed alone is in
-    both terms, so that the interval is rather too wide than too narrow.
+    both terms, so that the interval is rather too wide than too narrow, but where few seeds spread several times as far
+    as the other side's more: there a small ``p`` is too small.
 
     Args:
         better: for each seed, which test pairs are right.

@@ -33,9 +33,9 @@ def starts(places: Places) -> None:
             job = Job(bench, name, SEED)
             if name in held or kept(job) is None or (variant in ENCODED and places.encoder is None):
                 continue
-            model = _plan(job)
-            assert model is not None
-            held[name] = {**model, "found": start(job, places)}
+            plan = _plan(job)
+            assert plan is not None
+            held[name] = {**plan, "found": start(job, places)}
             write_result(starts_file(bench), held)
 
 

@@ -82,13 +82,15 @@ def test_lengths_become_masks_under_vmap_when_they_are_told_how_long() -> None:
     assert masking.lengths_to_mask(lengths[0].to("meta"), 3).shape == (2, 3)
 
 
-LAYERS = [name for name in CASES if name not in MODELS]
+LAYERS = {name: case.module() for name, case in CASES.items() if name not in MODELS}
+OF_NUMBERS = [name for name in LAYERS if CASES[name].inputs(2, 3)[0].is_floating_point()]
+TRAINED = [name for name, layer in LAYERS.items() if any(True for _ in layer.parameters())]
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", OF_NUMBERS)
 def test_forward_mode_within_forward_mode_is_the_second_derivative(name: str) -> None:
     """By the inputs, along two directions: what each mode finds alone says nothing of one within the other."""
-    module, inputs = CASES[name].module(), CASES[name].inputs(2, 3)
+    module, inputs = LAYERS[name], CASES[name].inputs(2, 3)
     real = tuple(x for x in inputs if x.is_floating_point())
     assert all(x is y for x, y in zip(real, inputs, strict=False))
     along, across = (tuple(normal(seed, *x.shape) for x in real) for seed in (1, 2))
@@ -100,34 +102,21 @@ def test_forward_mode_within_forward_mode_is_the_second_derivative(name: str) ->
         leaves = grad(loss, tuple(range(len(real))))(*moved)
         return sum((g * v).sum() for g, v in zip(leaves, along, strict=True))
 
-    if not real:
-        return
     forth = jvp(lambda *moved: jvp(loss, moved, along)[1], real, across)[1]
     back = grad(slope, tuple(range(len(real))))(*real)
     assert_close(forth, sum((g * v).sum() for g, v in zip(back, across, strict=True)))
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_an_ensemble_over_one_parameter_has_its_gradients(name: str) -> None:
     """The others are shared, or frozen."""
-    module, inputs = CASES[name].module(), CASES[name].inputs(2, 3)
+    module, inputs = LAYERS[name], CASES[name].inputs(2, 3)
 
     def loss(parameter: str, value: torch.Tensor) -> torch.Tensor:
-        return sum((y * y).sum() for y in outputs(Called(module, {parameter: value}), inputs))
+        return sum((y * y).sum() for y in outputs(lambda *x: functional_call(module, {parameter: value}, x), inputs))
 
     for parameter, value in module.named_parameters():
         three = torch.stack([value.detach() + k for k in (0.0, 0.1, 0.2)]).requires_grad_()
         together = torch.autograd.grad(vmap(lambda v: loss(parameter, v))(three).sum(), three)[0]  # noqa: B023
         alone = torch.cat([torch.autograd.grad(loss(parameter, v), three, retain_graph=True)[0][None] for v in three])
         assert_close(together, alone.sum(0))
-
-
-class Called(nn.Module):
-    """A module with one of its parameters exchanged."""
-
-    def __init__(self, module: nn.Module, parameters: dict[str, torch.Tensor]) -> None:
-        super().__init__()
-        self.call = lambda *inputs: functional_call(module, parameters, inputs)
-
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        return self.call(*inputs)

@@ -245,6 +245,8 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="pipe: expected the name of a file to write, got that of a device, a pipe"):
         write_atomically(pipe, lambda temporary: temporary.write_text("new"))
     assert pipe.is_fifo()
+    with pytest.raises(InputError, match=r"cannot be written \(File name too long\)"):
+        write_atomically(tmp_path / ("x" * 300), lambda temporary: temporary.write_text("new"))
 
 
 def test_a_run_that_another_process_finished_is_left_alone(

@@ -58,7 +58,7 @@ def evaluate_runs(
     corpus = open_corpus(test, cache)
     annotated = None if categories is None else read_categories(categories, test)
     place = runs[0].folder / f"evaluation-{stem(test)}.json" if output is None and len(runs) == 1 else output
-    if output is None and place is not None and place.exists():
+    if output is None and place is not None:
         _require_same_file(place, corpus, test)
     lexicon = _lexicon(runs[:1], corpus, vectors, extended=False)
     known = lexicon.index
@@ -83,7 +83,7 @@ def _require_same_file(place: Path, corpus: Corpus, test: Path) -> None:
     """Two files of one name have other figures, which would replace each other's."""
     try:
         held = read_json(place).get("data", corpus.digest)
-    except InputError:  # which are no figures of ours
+    except InputError:  # there are no figures, or none of ours
         return
     if held != corpus.digest:
         raise InputError(

@@ -45,10 +45,10 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path 
     Raises:
         InputError: if the system refuses, a full disk included; the old file is as it was.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError(f"{path}: expected the name of a file to write, got that of a device, a pipe or a socket")
     temporary = path.with_name(f".{path.name}.{uuid4().hex}{TEMPORARY}")
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path}: expected the name of a file to write, got that of a device, a pipe or a socket")
         path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
         with temporary.open("rb") as file:
