@@ -183,6 +183,23 @@ def test_lengths_to_mask_refuses_what_is_no_length() -> None:
         masking.lengths_to_mask(torch.tensor([-1, 3]))
 
 
+def test_lengths_to_mask_reads_the_lengths_once() -> None:
+    """Each number that is read waits for the device."""
+    read: list[object] = []
+
+    class Reads(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), options=None):
+            if function in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.max.default):
+                read.append(function)
+            return function(*arguments, **(options or {}))
+
+    for width in (None, 4):
+        read.clear()
+        with Reads():
+            masking.lengths_to_mask(torch.tensor([1, 3]), width)
+        assert len(read) == 1
+
+
 def test_lengths_to_mask_compiles_in_one_graph() -> None:
     compiled = torch.compile(lambda n: masking.lengths_to_mask(n, 5), fullgraph=True, backend="aot_eager")
     lengths = torch.tensor([0, 2, 5])

@@ -86,9 +86,9 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: Highway(4, 0): "out_features must be at least 1, got 0",
     lambda: Highway(4, num_layers=0): "num_layers must be at least 1, got 0",
     lambda: Highway(4)(WIDE): "x must be floating point of shape (..., 4), got torch.float32 of shape (2, 3, 5)",
-    lambda: GaussianPrior(w=0.0): "w must be a finite number above 0, got 0.0",
-    lambda: GaussianPrior(b=0.5): "b must be None or a finite number of at most 0, got 0.5",
-    lambda: LinearPrior(0.0): "w must be a finite number below 0, got 0.0",
+    lambda: GaussianPrior(w=0.0): "w must be a finite number above 0 in torch.float32, got 0.0",
+    lambda: GaussianPrior(b=0.5): "b must be None or a finite number of at most 0 in torch.float32, got 0.5",
+    lambda: LinearPrior(0.0): "w must be a finite number below 0 in torch.float32, got 0.0",
     lambda: DistancePrior(-1): "max_distance must be at least 0, got -1",
     lambda: masking.lengths_to_mask(torch.ones(2)): (
         "lengths must be integers of shape (batch,), got torch.float32 of shape (2,)"

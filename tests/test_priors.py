@@ -216,13 +216,35 @@ def test_repr_says_the_start() -> None:
 
 def test_scalars_of_the_wrong_sign_are_refused() -> None:
     for w in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(ValueError, match=f"w must be a finite number above 0, got {w}"):
+        with pytest.raises(ValueError, match=f"w must be a finite number above 0 in torch.float32, got {w}"):
             GaussianPrior(w)
-        with pytest.raises(ValueError, match=f"w must be a finite number below 0, got {-w}"):
+        with pytest.raises(ValueError, match=f"w must be a finite number below 0 in torch.float32, got {-w}"):
             LinearPrior(-w)
     for b in (0.1, -math.inf, math.nan):
-        with pytest.raises(ValueError, match=f"b must be None or a finite number of at most 0, got {b}"):
+        with pytest.raises(
+            ValueError, match=f"b must be None or a finite number of at most 0 in torch.float32, got {b}"
+        ):
             GaussianPrior(0.1, b)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_scalars_that_the_dtype_cannot_hold_are_refused(dtype: torch.dtype) -> None:
+    """They would become infinite, and the distance 0 no number."""
+    largest = torch.finfo(dtype).max
+    priors = (
+        GaussianPrior(largest, dtype=dtype),
+        GaussianPrior(0.1, -largest, dtype=dtype),
+        LinearPrior(-largest, dtype=dtype),
+    )
+    for prior in priors:
+        assert torch.isfinite(prior(1, 1)).all()
+    for build in (
+        lambda w: GaussianPrior(w, dtype=dtype),
+        lambda w: GaussianPrior(0.1, -w, dtype=dtype),
+        lambda w: LinearPrior(-w, dtype=dtype),
+    ):
+        with pytest.raises(ValueError, match=f"in {dtype}, got"):
+            build(1.01 * largest)
 
 
 def prior_of(seed: int, max_distance: int = 10, device: str = "cpu") -> DistancePrior:

@@ -267,5 +267,8 @@ def test_onnx_agrees(layer: Layer) -> None:
 def test_sentences_of_no_length_at_all(layer: Layer, device: str) -> None:
     sentences = layer.sizes(3, device)
     nothing = Sentences(tuple(x[:, :0] for x in sentences.tensors), tuple(mask[:, :0] for mask in sentences.masks))
-    outputs = laws.outputs(layer.on(device), nothing)
+    model = layer.on(device)
+    outputs = laws.outputs(model, nothing)
     assert [y.shape[:2] for y in outputs] == [(3, 0)] * len(outputs)
+    if any(True for _ in model.parameters()):
+        laws.every_parameter_has_the_gradient(0, model, outputs)

@@ -606,6 +606,28 @@ class Wide(GaussianPrior):
         return 0.01 * super().forward(query_length, key_length)
 
 
+class WideAhead(GaussianPrior):
+    """A prior that is what its w and b say of the words before a word, and not of those behind it."""
+
+    def forward(self, query_length: int, key_length: int | None = None) -> Tensor:
+        ahead = functional.token_distances(query_length, key_length) < 0
+        return torch.where(ahead, 0.01, 1.0) * super().forward(query_length, key_length)
+
+
+class WideBehind(GaussianPrior):
+    """The reverse."""
+
+    def forward(self, query_length: int, key_length: int | None = None) -> Tensor:
+        behind = functional.token_distances(query_length, key_length) > 0
+        return torch.where(behind, 0.01, 1.0) * super().forward(query_length, key_length)
+
+
+@pytest.mark.parametrize("prior", [WideAhead, WideBehind])
+def test_a_prior_that_looks_further_on_one_side_has_its_own_window(prior: type[GaussianPrior]) -> None:
+    shared, x = prior(), normal(8, 1, 400, EMBED_DIM)
+    assert_close(attention(prior=shared)(x), attention(None, prior=shared)(x), atol=1e-6, rtol=1e-6)
+
+
 @pytest.mark.parametrize("hooked", [False, True])
 def test_a_prior_that_was_made_wider_has_its_own_window(hooked: bool) -> None:
     prior = GaussianPrior() if hooked else Wide()

@@ -210,10 +210,10 @@ class GaussianSelfAttention(nn.Module):
             score_range = functional.score_range(queries, keys, self.scale, mask, mask).amax()
             holes = score_range.new_zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
             w, b = self.prior.w, self.prior.b
-            # A subclass or a hook may have made another prior of it.
-            distances = functional.token_distances(1, length, w.device)
-            own = (self.prior(1, length) == functional.gaussian_bias(w, b, distances)).all()
-            facts = [score_range, w, b, holes, own]
+            # A subclass or a hook may have made another prior of it, of one side or of both.
+            promised = functional.gaussian_bias(w, b, functional.token_distances(1, length, w.device)[0])
+            sides = torch.stack([self.prior(1, length)[0], self.prior(length, 1)[:, 0]])
+            facts = [score_range, w, b, holes, (sides == promised).all()]
             known = read_values(torch.stack([fact.to(score_range) for fact in facts]))
         if known is None or not known[-1]:
             return length

@@ -45,7 +45,7 @@ class GaussianPrior(nn.Module):
         → ``(query_length, key_length)``, in at least float32.
 
     Raises:
-        ValueError: if ``w`` is not a finite number above 0, or ``b`` not one of at most 0.
+        ValueError: if ``w`` is not a finite number above 0, or ``b`` not one of at most 0, in the dtype.
 
     Example::
 
@@ -63,12 +63,13 @@ class GaussianPrior(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if not 0 < w < math.inf:
-            raise ValueError(f"w must be a finite number above 0, got {w}")
-        if b is not None and not -math.inf < b <= 0:
-            raise ValueError(f"b must be None or a finite number of at most 0, got {b}")
-        self.initial_w, self.initial_b = w, b
         self.rho = nn.Parameter(torch.empty((), device=device, dtype=dtype))
+        largest = torch.finfo(self.rho.dtype).max
+        if not 0 < w <= largest:
+            raise ValueError(f"w must be a finite number above 0 in {self.rho.dtype}, got {w}")
+        if b is not None and not -largest <= b <= 0:
+            raise ValueError(f"b must be None or a finite number of at most 0 in {self.rho.dtype}, got {b}")
+        self.initial_w, self.initial_b = w, b
         self.kappa = None if b is None else nn.Parameter(torch.empty((), device=device, dtype=dtype))
         self.reset_parameters()
 
@@ -167,7 +168,7 @@ class LinearPrior(nn.Module):
         → ``(query_length, key_length)``, in at least float32.
 
     Raises:
-        ValueError: if ``w`` is not a finite number below 0.
+        ValueError: if ``w`` is not a finite number below 0 in the dtype.
 
     Example::
 
@@ -184,10 +185,10 @@ class LinearPrior(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if not -math.inf < w < 0:
-            raise ValueError(f"w must be a finite number below 0, got {w}")
-        self.initial_w = w
         self.theta = nn.Parameter(torch.empty((), device=device, dtype=dtype))
+        if not -torch.finfo(self.theta.dtype).max <= w < 0:
+            raise ValueError(f"w must be a finite number below 0 in {self.theta.dtype}, got {w}")
+        self.initial_w = w
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

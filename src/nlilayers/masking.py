@@ -57,9 +57,9 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
         raise ValueError(
             f"lengths must be integers of shape (batch,), got {lengths.dtype} of shape {tuple(lengths.shape)}"
         )
+    known = read_values(lengths) if lengths.numel() else [0]
     if max_length is None:
-        max_length = int(lengths.max()) if lengths.numel() else 0
-    known = read_values(lengths)
+        max_length = int(lengths.max() if known is None else max(known))
     if known and (min(known) < 0 or max(known) > max_length):
         raise ValueError(
             f"lengths must lie between 0 and max_length={max_length}, got values from {min(known)} to {max(known)}"
