@@ -28,6 +28,9 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
     """
     if not runs:
         raise InputError("expected the folder of at least one run")
+    for place, run in enumerate(runs):
+        if run.resolve() in [other.resolve() for other in runs[:place]]:
+            raise InputError(f"{run}: is named twice")
     names = [run.name if [other.name for other in runs].count(run.name) == 1 else str(run) for run in runs]
     columns: dict[str, list[dict[str, Any]]] = {}
     for name, run in zip(names, runs, strict=True):

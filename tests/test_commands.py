@@ -4,7 +4,10 @@ import ast
 import inspect
 import itertools
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +18,7 @@ from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
-from runs import SCRIPT, run_script, write_corpora
+from runs import SCRIPT, environment, run_script, write_corpora
 
 FAST = ["--epochs", "1", "--hidden-size", "8", "--optimizer", "adam", "--lr", "0.05", "--batch-size", "32"]
 
@@ -139,7 +142,8 @@ def one_line(done) -> str:
         (["--pairs", "10"], "--pairs must be at least 100, got 10"),
         (["--lr", "-1"], "--lr must be positive and finite, got -1.0"),
         (["--vectors", "none.txt"], "none.txt: no such file"),
-        (["--vector-size", "0"], "--vector-size must be at least 1, got 0"),
+        (["--vector-size", "0"], "--vector-size must lie between 1 and 10,000, got 0"),
+        (["--vector-size", "1000000000000"], "--vector-size must lie between 1 and 10,000, got 1000000000000"),
     ],
 )
 def test_options_that_do_not_fit_together(arguments: list[str], message: str, tmp_path: Path) -> None:
@@ -187,6 +191,23 @@ def test_folders_that_hold_no_run(run: Path, tmp_path: Path) -> None:
     )
     (tmp_path / "mine.txt").write_text("mine")
     assert "holds files that are no run" in one_line(run_script("train", "--output", tmp_path))
+
+
+def test_a_folder_whose_name_is_no_text_is_refused_before_training(tmp_path: Path) -> None:
+    name = os.fsdecode(bytes(tmp_path) + b"/\xff")
+    assert "expected a name in UTF-8" in one_line(run_script("train", *FAST, "--output", name))
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["train", "--pairs", "100", *FAST]])
+def test_a_reader_that_has_gone_is_no_error(arguments: list[str], tmp_path: Path) -> None:
+    """As with ``--help | head -1``."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, str(SCRIPT), *arguments]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment())
+    os.close(write)
+    assert done.stderr == "" and done.returncode == 1
 
 
 def test_every_option_has_its_help() -> None:
@@ -244,6 +265,8 @@ def test_compare_keeps_runs_apart_unless_they_are_grouped(run: Path, tmp_path: P
     assert "50.0" in apart and "70.0" in apart and "run-1 (dev)" in apart and "±" not in apart
     assert "is this the folder of a run?" in one_line(run_script(tmp_path, script=compare))
     assert "expected the folder of at least one run" in one_line(run_script(script=compare))
+    twice = (tmp_path / "a/run-0", tmp_path / "b/../a/run-0")
+    assert f"{twice[1]}: is named twice" in one_line(run_script(*twice, "--group", script=compare))
     shutil.copytree(tmp_path / "b/run-0", tmp_path / "a/run-1")
     grouped = run_script(tmp_path / "a/run-0", tmp_path / "a/run-1", "--group", script=compare).stdout
     assert "60.0 ± 14.1" in grouped and "run (2 runs)" in grouped

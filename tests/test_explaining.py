@@ -225,6 +225,10 @@ def test_what_cannot_be_explained_is_refused_in_one_line(
     empty = ("--premise", "a dog", "--hypothesis", " ")
     told = refused(monkeypatch, capsys, script, "explain", "--run", run, *empty)
     assert "--hypothesis: expected a sentence, got no word in ' '" in told
+    command(monkeypatch, script, "train", *corpora, *QUICK, "--output", tmp_path / "aligns", "attention-model")
+    long = ("--premise", "dog " * 1000, "--hypothesis", "cat " * 501)
+    told = refused(monkeypatch, capsys, script, "explain", "--run", tmp_path / "aligns", *long)
+    assert "a page of 501,000 weights cannot be read, expected at most 500,000" in told
     told = refused(monkeypatch, capsys, script, "explain", "--run", tmp_path, *pair)
     assert "is this the folder of a run?" in told
     assert not list(tmp_path.rglob("*.html")) and not list(tmp_path.rglob("*.tmp"))

@@ -234,6 +234,10 @@ def test_options_for_all_rows() -> None:
     for wrong in ("epochs", "=3", "a b=3"):
         with pytest.raises(InputError, match="expected NAME=VALUE"):
             parse_options([wrong])
+    with pytest.raises(InputError, match="--options train: is an option of the table itself: --train"):
+        run_table(TABLED, "1", Data(), [], [], 1, ["train=a.jsonl"], Path("unused"))
+    with pytest.raises(InputError, match="--options vector_size: is an option of the table itself: --vector-size"):
+        run_table(TABLED, "1", Data(), [], [], 1, ["vector_size=7"], Path("unused"))
     with pytest.raises(InputError, match="--options nothing: no row has this option"):
         run_table(TABLED, "1", Data(), [], [], 1, ["nothing=1"], Path("unused"))
     with pytest.raises(InputError, match="--options max_distance: every row of this table has its own"):

@@ -85,6 +85,18 @@ def test_a_finished_run_is_not_run_again(options: list[str], uninterrupted: Path
     assert before == {path.name: path.stat().st_mtime_ns for path in uninterrupted.iterdir() if path.name in before}
 
 
+def test_a_finished_run_whose_figures_are_damaged_says_the_way_out(
+    options: list[str], uninterrupted: Path, tmp_path: Path
+) -> None:
+    output = shutil.copytree(uninterrupted, tmp_path / "run")
+    (output / "metrics.json").write_text("{")
+    told = run_script(*options, "--output", output)
+    assert told.returncode == 2 and "delete it, and the same command trains anew" in told.stderr
+    (output / "metrics.json").unlink()
+    done = run_script(*options, "--output", output)
+    assert done.returncode == 0 and numbers(output) == numbers(uninterrupted)
+
+
 def test_a_folder_of_another_run_is_refused_and_left_alone(options: list[str], uninterrupted: Path) -> None:
     before = {path.name: path.read_bytes() for path in uninterrupted.iterdir()}
     other = run_script(*options, "--output", uninterrupted, "--lr", "2e-3")

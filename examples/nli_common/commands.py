@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Union
 
 import torch.distributed as dist
 import tyro
+from rich.console import Console
 
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_runs, predict_pair
@@ -86,6 +87,9 @@ def main(script: Script) -> None:
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog=f"{script.name}.py", config=style)
         _leave_other_processes()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        Console().on_broken_pipe()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

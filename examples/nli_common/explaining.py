@@ -25,6 +25,10 @@ DARK = 0.645
 """Cells whose colour is at least this strong have the other colour of text: there both have a contrast of 4.5."""
 
 
+LARGEST = 500_000
+"""Weights of a page; some 50 MB."""
+
+
 @dataclass(frozen=True)
 class Alignment:
     """Weights of the hypothesis for each premise word, ``(n, m)``, and of the premise for each hypothesis word."""
@@ -80,7 +84,7 @@ def explanation_of(pair: ReadPair) -> Explanation:
     """What the model can show of the pair.
 
     Raises:
-        InputError: if what it computes are no numbers.
+        InputError: if what it computes are no numbers, or more of them than a page can show.
     """
     model, premise, hypothesis = pair.model, pair.premise, pair.hypothesis
     with torch.inference_mode():
@@ -151,14 +155,24 @@ def signed(value: float) -> str:
 def _alignments(model: Aligns, premise: Sentence, hypothesis: Sentence) -> Iterator[Alignment]:
     if not isinstance(model, AlignsByHead):
         beta, alpha = model.alignment(premise, hypothesis)
+        _require_readable(beta)
         yield Alignment(_numbers(beta[0]), _numbers(alpha[0]))
         return
     beta, alpha = (weights[0] for weights in model.alignment_by_head(premise, hypothesis))  # (blocks, heads, n, m)
+    _require_readable(beta)
     for block, heads in enumerate(zip(beta, alpha, strict=True), start=1):
         for head, (b, a) in enumerate(zip(*heads, strict=True), start=1):
             yield Alignment(_numbers(b), _numbers(a), str(block), str(head))
         b, a = (weights.mean(dim=0) for weights in heads)
         yield Alignment(_numbers(b), _numbers(a), str(block), "mean")
+
+
+def _require_readable(weights: Tensor) -> None:
+    if weights.numel() > LARGEST:
+        raise InputError(
+            f"explain: a page of {weights.numel():,} weights cannot be read, expected at most {LARGEST:,}; "
+            "take shorter sentences"
+        )
 
 
 def _numbers(values: Tensor) -> Rows:

@@ -15,6 +15,8 @@ from nli_common.lexicon import Lexicon
 
 GENERATED: dict[Split, float] = {"train": 1, "dev": 0.125, "test": 0.25}
 """How many times ``--pairs`` each split of the generated corpus has, which stands in where no file is given."""
+WIDEST = 10_000
+"""No vector of a word is wider."""
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlilayers"
 
 
@@ -64,13 +66,13 @@ class Data:
         """Every word of the corpora with its vector.
 
         Raises:
-            InputError: if the vector file is bad, or the width of the random vectors is not positive.
+            InputError: if the vector file is bad, or no vector is as wide as the random ones should be.
         """
         words = list(dict.fromkeys(word for corpus in corpora.values() for word in corpus.words))
         tags = corpora["train"].tags
         if self.vectors is None:
-            if self.vector_size < 1:
-                raise InputError(f"--vector-size must be at least 1, got {self.vector_size}")
+            if not 1 <= self.vector_size <= WIDEST:
+                raise InputError(f"--vector-size must lie between 1 and {WIDEST:,}, got {self.vector_size}")
             lexicon = Lexicon.random(words, self.vector_size, tags=tags)
             return lexicon.of_unit_length() if self.unit_vectors else lexicon
         return Lexicon.from_file(self.vectors, words, tags=tags, unit=self.unit_vectors)

@@ -49,6 +49,10 @@ class Run:
     def require_free_for(self, config: Mapping[str, Any]) -> None:
         """Raise an ``InputError`` if the folder holds another run or other files; nothing is touched."""
         try:
+            str(self.folder).encode()
+        except UnicodeEncodeError:
+            raise InputError(f"--output {self.folder}: expected a name in UTF-8; choose another folder") from None
+        try:
             if not self.folder.exists():
                 return
             held = self.config.exists()

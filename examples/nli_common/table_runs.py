@@ -68,6 +68,9 @@ def run_table(
     table, changes = script.tables[name], parse_options(options)
     rows = [settle(script, row, changes, data) for row in table.rows]
     for option in changes:
+        if option in _fields_of(data):
+            named = option.replace("_", "-")
+            raise InputError(f"--options {option}: is an option of the table itself: --{named}")
         if not any(option in _fields(settings) for settings in rows):
             raise InputError(f"--options {option}: no row has this option")
         if all(option in row.options for row in table.rows):
@@ -128,15 +131,14 @@ def settle(script: Script, row: Row, changes: Mapping[str, str], data: Data) -> 
     if data.unit_vectors == script.data.unit_vectors:
         data = dataclasses.replace(data, unit_vectors=owner.data.unit_vectors)
     parts = {"config": kind(), "recipe": recipe, "data": data}
-    unknown = set(row.options) - {field.name for part in parts.values() for field in dataclasses.fields(part)}
+    unknown = set(row.options).difference(*map(_fields_of, parts.values()))
     if unknown:
         raise InputError(f"row {row.name!r}: {owner.name} has no option {', '.join(sorted(unknown))}")
     named: dict[str, Any] = {}
     if data.train is None:
         named = {option: getattr(data, option) for option in ("pairs", "vector_size") if _differs(data, option)}
     for key, part in parts.items():
-        fields = {field.name for field in dataclasses.fields(part)}
-        own = {option: value for option, value in row.options.items() if option in fields}
+        own = {option: value for option, value in row.options.items() if option in _fields_of(part)}
         taken = converted(part, changes) | own
         named |= {option: value for option, value in taken.items() if value != getattr(part, option)}
         try:
@@ -165,7 +167,11 @@ def _named(data: Data, also: Sequence[Path]) -> str:
 
 
 def _fields(settings: Settings) -> set[str]:
-    return {field.name for part in settings[1:4] for field in dataclasses.fields(part)}
+    return {name for part in settings[1:4] for name in _fields_of(part)}
+
+
+def _fields_of(part: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(part)}
 
 
 def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[Other]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def train_run(
         if accelerator.is_main_process:
             run.drop_checkpoints()
         console.print(f"this run is finished: {run.metrics}")
-        print_metrics(console, held_metrics(run.metrics)[1])
+        print_metrics(console, _held_figures(run))
         return
 
     lexicon = _held_lexicon(run) if run.lexicon.exists() else data.lexicon(corpora)
@@ -150,6 +150,14 @@ def _held_lexicon(run: Run) -> Lexicon:
         return Lexicon.load(run.lexicon)
     except InputError as error:
         raise InputError(f"{error}; delete it, and the same command writes it anew") from None
+
+
+def _held_figures(run: Run) -> Metrics:
+    try:
+        held: Metrics = held_metrics(run.metrics)[1]
+    except InputError as error:
+        raise InputError(f"{error}; delete it, and the same command trains anew") from None
+    return held
 
 
 def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:

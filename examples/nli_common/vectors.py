@@ -101,10 +101,20 @@ def _text(path: Path, wanted: set[str]) -> Vectors:
             raise InputError.at(path, number, f"expected a word and {max(width, 1)} numbers, got {fields}")
         if line[: line.find(b" ")] in heads:
             word, *numbers = line.rstrip().rsplit(b" ", width)
+            if _all_numbers(word.split(b" ")[1:]):
+                raise InputError.at(path, number, f"expected a word and {width} numbers, got {fields}")
             text = word.decode("utf-8", errors="replace")
             if text in wanted and text not in found:
                 found[text] = _numbers(numbers, text, path, number)
     return found
+
+
+def _all_numbers(parts: list[bytes]) -> bool:
+    """Whether there are parts, and each is a number: then they are no parts of a word."""
+    try:
+        return bool(list(map(float, parts)))
+    except ValueError:
+        return False
 
 
 def _numbers(fields: list[bytes], word: str, path: Path, number: int) -> npt.NDArray[np.float32]:
