@@ -224,6 +224,7 @@ class Claim:
 
 
 _FULL_GT = "Gaussian Transformer"
+OWN_START = Claim("no paper", "a start that aligns helps", _FULL_GT, "GT, Glorot's start")
 CLAIMS = (
     Claim("Guo et al. 2019, Table 1", "a Gaussian prior helps", _FULL_GT, "GT, no prior"),
     Claim("Guo et al. 2019, Table 1", "more than Zipf's", _FULL_GT, "GT, Zipf"),
@@ -248,7 +249,7 @@ CLAIMS = (
     Claim("Tay et al. 2018, Table 3", "characters help", _CAFE_150, "CAFE 150, no characters"),
     Claim("Tay et al. 2018, Table 3", "tags help", _CAFE_150, "CAFE 150, no tags"),
     Claim("Nguyen 2019", "word vectors have unit length", "attention, unit vectors", "attention"),
-    Claim("no paper", "a start that aligns helps", _FULL_GT, "GT, Glorot's start"),
+    OWN_START,
     Claim(
         "no paper",
         "on frozen features, a head that aligns beats one that pools",

@@ -17,6 +17,8 @@ from study.plan import (
     HALVED,
     MODELS,
     ORDER,
+    OWN_START,
+    PROTOCOL,
     QUICK,
     SMALL,
     TUNING_EPOCHS,
@@ -74,7 +76,7 @@ def models_page(results: Results) -> str:
         "of five seeds' probabilities reaches, where the weights of all five were kept; the public implementations' "
         "figures are of single models, with [other budgets](index.md). How fast each model is has "
         "[its own page](../speed/index.md). The Gaussian Transformer starts from weights that are ours, the paper "
-        "being silent: [from Glorot's](claims.md) it is behind by 6 to 9 points, and [the order of the "
+        f"being silent: [from Glorot's](claims.md) it is behind{behind(OWN_START, results)}, and [the order of the "
         "models](order.md) says how it came to them.",
         "The models on a frozen encoder are no peers of the others: all-MiniLM-L6-v2 of sentence-transformers was "
         "trained on SNLI's and MultiNLI's pairs and on captions of Flickr30k, which SNLI's premises are. Its "
@@ -151,8 +153,9 @@ def claims_page(results: Results) -> str:
             "for itself. Here CAFE has encoders of 150 features, 10 factors, a prediction of 200 and no intra-aligned "
             "vector in its LSTM, and the gated CNN 150 features. Vectors of unit length are a setting of the report, "
             "which does not say what they bring; words without a vector then have a normal one, ten times as long, and "
-            "with the other's rate their best epochs are late (the 14th to the 20th of 20). The aligned head on a "
-            "frozen encoder differs from the pooled one in [more than alignment](index.md).",
+            f"with the other's rate their best epochs are late ({best_epochs('attention, unit vectors', results)} of "
+            f"{PROTOCOL['epochs']}). The aligned head on a frozen encoder differs from the pooled one in "
+            "[more than alignment](index.md).",
             comparisons(CLAIMS, results),
             "## The order of the models",
             "At the papers' sizes but for GCNN 150, which has half of them; the Gaussian Transformer from weights that "
@@ -175,6 +178,18 @@ def comparisons(claims: Sequence[Claim], results: Results) -> str:
         numbers = [f"{gap.points:+.1f}", *known, " and ".join(map(str, counts))]
         lines.append([claim.paper, claim.says, claim.better, claim.worse, bench, *numbers, verdict])
     return table(["paper", "says", "better", "than", "bench", "points", "interval", "p", "seeds", "here"], lines)
+
+
+def behind(claim: Claim, results: Results) -> str:
+    """By how much the worse variant is, on each bench that has both; nothing where none has."""
+    gaps = [gap.points for gap in (compared(claim, bench, results) for bench in BENCHES) if gap is not None]
+    return f" by {min(gaps):.1f} to {max(gaps):.1f} points" if gaps else ""
+
+
+def best_epochs(variant: str, results: Results) -> str:
+    """The earliest and the latest of all runs of a variant."""
+    found = [r["best_epoch"] for (_, name), group in results.items() if name == variant for r in group]
+    return f"{min(found)} to {max(found)}" if found else "none yet"
 
 
 def decidable(claim: Claim, bench: str) -> bool:
