@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "examples"))
 
 VOCABULARY = 36_614
-"""Words of SNLI (Nguyen 2019, Table 2)."""
+"""Words of SNLI's hypotheses (Nguyen 2019, Table 2)."""
 MEASURES = ("read", "open", "batches", "vectors")
 
 

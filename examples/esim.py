@@ -86,7 +86,7 @@ class ESIM(nn.Module):
     def summary(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the largest of each feature of a sentence that was compared with the other."""
         m = torch.cat([x, aligned, x - aligned, x * aligned], dim=-1)  # Eqs 14, 15
-        composed, _ = self.compose(self.compare(m), mask)  # Eqs 16, 17
+        composed, _ = self.compose(self.compare(m), mask)  # the LSTM that stands for the tree-LSTM of Eqs 16, 17
         return masked_mean(composed, mask), masked_max(composed, mask)  # Eqs 18, 19
 
     def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:

@@ -33,5 +33,5 @@ def esim(
         aligned = [combine(row, other) for row in shares]  # Eqs 12, 13
         m = [compared(x, y) for x, y in zip(own, aligned, strict=True)]
         projected = [[max(0.0, y) for y in linear(x, project)] for x in m]
-        vectors += pooled(bidirectional(projected, *composer))  # Eqs 16, 17
+        vectors += pooled(bidirectional(projected, *composer))  # an LSTM for the tree-LSTM of Eqs 16, 17
     return linear([math.tanh(y) for y in linear(vectors, hidden)], scores)  # Eq 20

@@ -226,7 +226,7 @@ def test_what_does_not_fit_is_refused(words: list[str], vectors: torch.Tensor, m
 
 
 def test_vectors_of_unit_length(tmp_path: Path) -> None:
-    """Nguyen 2019, section 3.1: known words are normalised, also those learned later; hashed ones are N(0, 1)."""
+    """Nguyen 2019, section 3: known words are normalised, also those learned later; hashed ones are N(0, 1)."""
     np.savez(tmp_path / "v.npz", words=np.array(["dog", "cat"]), vectors=np.array([[3.0, 4.0], [0.0, 2.0]]))
     lexicon = Lexicon.from_file(tmp_path / "v.npz", ["dog", "quokka"], unit=True)
     assert_close(lexicon.vectors[lexicon.index["dog"]], torch.tensor([0.6, 0.8]))

@@ -175,6 +175,8 @@ def test_a_table_of_many_columns_is_turned() -> None:
 def test_a_columns_figures_have_the_same_decimals() -> None:
     table = Table("T", ("a", "b"), (Row("x", {}, (79.0, 29)), Row("y", {}, (77.25, None)), Row("z", {}, (77.9, 8))))
     text = markdown(table, [], {"seeds": 1, "options": {}, "data": "x"})
+    table_of_one = Table("T", ("a",), (Row("x", {}, (88.0,)),))
+    assert "| x | 88.0 |" in markdown(table_of_one, [], {"seeds": 1, "options": {}, "data": "x"})
     assert "| x | 79.00 | 29 |" in text and "| y | 77.25 |  |" in text and "| z | 77.90 | 8 |" in text
 
 

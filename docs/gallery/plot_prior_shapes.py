@@ -43,8 +43,8 @@ from nlilayers.functional import attention_scores, gaussian_bias, self_attention
 #     \beta(\delta) &= -\left| w \delta^2 + b \right| && \text{(Eq 4)}
 #
 # with :math:`w > 0` and :math:`b \le 0`. Eq 3 is a bell. It is :math:`\sigma = 1 /
-# \sqrt{2w}` words wide. Eq 4 turns its middle upside down: a word then looks at its
-# neighbours more than at itself.
+# \sqrt{2w}` words wide. Eq 4 turns its middle upside down: as long as :math:`w < -2b`,
+# a word looks at its neighbours more than at itself.
 
 position = torch.linspace(-7, 7, 561)
 words = torch.arange(-7, 8)

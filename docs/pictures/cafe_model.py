@@ -1,4 +1,4 @@
-"""Tay et al. 2018, sections 3.1 to 3.6."""
+"""Tay et al. 2018, sections 3.1 to 3.7."""
 
 from pictures.sentences import draw
 

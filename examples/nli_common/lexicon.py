@@ -85,7 +85,7 @@ class Lexicon:
     def of_unit_length(self) -> "Lexicon":
         """This lexicon with every vector divided by its length, and standard normal vectors for words without one.
 
-        (Nguyen 2019, section 3.1: the vectors are normalised, those of unknown words are drawn from N(0, 1).)
+        (Nguyen 2019, section 3: the vectors are normalised, those of unknown words are drawn from N(0, 1).)
         """
         generator = torch.Generator().manual_seed(0)
         hashed = torch.randn(NUM_HASHED, self.dim, generator=generator).to(self.vectors.dtype)

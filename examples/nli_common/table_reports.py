@@ -68,8 +68,8 @@ def _cells(table: Table, results: Sequence[Mapping[str, Any]]) -> list[list[str]
 
 
 def _as_printed(figures: Sequence[float | None]) -> list[str]:
-    """A column's figures, each with as many decimals as the longest of them has."""
-    decimals = max((len(f"{figure:g}".partition(".")[2]) for figure in figures if figure is not None), default=0)
+    """A column's figures, each with as many decimals as the longest of them has: 88.0 has one, 88 none."""
+    decimals = max((len(str(figure).partition(".")[2]) for figure in figures if figure is not None), default=0)
     return ["" if figure is None else f"{figure:.{decimals}f}" for figure in figures]
 
 

@@ -9,7 +9,7 @@ _SUM_600: Mapping[str, Any] = {"pooling": "sum", "prediction": "fc", "prediction
 
 
 def _small(size: int, prediction_size: int) -> Mapping[str, Any]:
-    """A model of the lower part of table 1, with the sizes that come nearest to its count."""
+    """A model of the lower part of table 1, with sizes that come near its count."""
     return {
         "encoder_size": size,
         "lstm_size": size,
@@ -45,8 +45,8 @@ SNLI = Table(
         Row("300D CAFE (ensemble)", _SUM_600, (92.5, 89.3), "17.5M", ensemble=True),
     ),
     note=(
-        "The paper gives neither the factors of each size nor the widths of characters and tags: the rows take those "
-        "that come nearest to its counts (150 factors and the appended intra-aligned vector at 300D, 10 factors "
+        "The paper gives neither the factors of each size nor the widths of characters and tags: the rows take some "
+        "that come near its counts (150 factors and the appended intra-aligned vector at 300D, 10 factors "
         "without it below). No reading of the model without inter-attention stands out; this one, which "
         "changes nothing else, has 4.46M. With --seeds 5 the ensemble is of five 3.5M models, the only ones of which "
         "five make 17.5M; its accuracy on training pairs is not measured. Left out are the rows of systems that have "
@@ -66,6 +66,7 @@ MULTINLI = Table(
     note=(
         "The matched pairs are --test, the mismatched ones --also. MultiNLI's test labels are not public: without "
         "them its development sets, which table 3 is of, stand in. Two systems' figures for the same ESIM are given. "
+        "The paper does not say of which models its ensemble is: of the row above it, here. "
         "Left out are the rows of systems that have no script here."
     ),
 )
@@ -105,7 +106,7 @@ ABLATIONS = Table(
     note=(
         "The matched pairs are --dev, the mismatched ones --also. FC is a rectified layer of the same sizes: one unit "
         "for each machine in (1), two layers in (5) and (6). Features are removed from both attentions in (7) to (9). "
-        "The BiLSTM has 300 units in each direction."
+        "The BiLSTM has as many units in each direction as the LSTM."
     ),
 )
 

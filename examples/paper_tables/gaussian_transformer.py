@@ -17,7 +17,8 @@ _STARRED = (
 )
 _HARD_NOTE = (
     "Trained on the whole corpus, tested on the pairs of Gururangan et al. 2018 with --also. The starred row is an "
-    f"ensemble, with ELMo as it seems. {_ENCODER_NOTE} DecAtt is taken to have intra-attention, as in Table 2. DIIN is "
+    f"ensemble, with ELMo as it seems. {_ENCODER_NOTE} The paper does not say which DecAtt it "
+    "is: one with intra-attention, here. DIIN is "
     "left out: no script here has it."
 )
 
@@ -64,8 +65,9 @@ TABLES: dict[str, Table] = {
             Row("120D Gaussian Transformer, ensemble", {}, (90.3,), parameters="665k", ensemble=True),
         ),
         note="DecAtt's figures are those of its intra-attention. The paper does not say how many models an ensemble "
-        "has; CAFE's is of five smaller models, by its own paper. ESIM's ensemble (88.6) has a tree-LSTM, which no "
-        "script here has. BiMPM, DIIN, MwAN, SAN, DR-BiLSTM and DRCN are left out: no script here has them.",
+        "has; CAFE's of five has 17.5M parameters by its own paper, which are those of five of its 3.5M models. ESIM's "
+        "ensemble (88.6) has a tree-LSTM, which no script here has. BiMPM, DIIN, MwAN, SAN, DR-BiLSTM and DRCN are "
+        "left out: no script here has them.",
     ),
     "3": Table(
         title="Table 3: MultiNLI, trained from scratch",
@@ -77,15 +79,16 @@ TABLES: dict[str, Table] = {
             Row("Gaussian Transformer", {}, (80.0, 79.4)),
             Row("Gaussian Transformer, ensemble", {}, (81.6, 80.7), ensemble=True),
         ),
-        note=f"{_TEST_NOTE} MwAN, DIIN, DRCN and SAN are left out: no script here has them.",
+        note=f"{_TEST_NOTE} CAFE's ensemble is taken to be of its 3.5M models, as for SNLI. MwAN, "
+        "DIIN, DRCN and SAN are left out: no script here has them.",
     ),
     "4": Table(
         title="Table 4: cost on SNLI",
         columns=("minutes to train an epoch", "seconds to predict the test set"),
         measures=("minutes/epoch", "seconds to test"),
         rows=(Row("ESIM", {}, (29, 31), script="esim"), Row("Gauss. Trans.", {}, (8, 4))),
-        note="On a Titan Xp, 3.6 and 7.8 times as fast. The paper's times are for 549,367 training and 9,824 test "
-        "pairs: 316 and 1,145 pairs per second in training, 317 and 2,456 in prediction.",
+        note="On a Titan Xp, 3.6 and 7.8 times as fast. Of SNLI's 549,367 training and 9,824 test pairs these "
+        "are 316 and 1,145 pairs per second in training, 317 and 2,456 in prediction.",
     ),
     "5-snli": Table(
         title="Table 5: SNLI with external resources",

@@ -7,7 +7,7 @@ from nlilayers._checks import require_sequence
 
 
 class SinusoidalPositionalEncoding(nn.Module):
-    r"""Sines and cosines of each word's position, added to the word: Guo et al. 2019, Eqs 7 to 9.
+    r"""Sines and cosines of each word's position, added to the word: Guo et al. 2019, Eqs 7 and 8.
 
     https://doi.org/10.1609/aaai.v33i01.33016489
 
