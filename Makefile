@@ -11,6 +11,7 @@ DEMO := --hidden-size 64 --vector-size 64 --dropout 0 --no-glorot --optimizer ad
 DEMO_RUNS ?= runs/demo
 DATA ?= data
 BUDGET ?= cpu
+HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 ATTACKS := precision spread portable faults hostile installing
 
 demo: $(READY)  ## Decomposable Attention, with and without word order, on the generated corpus
@@ -19,7 +20,7 @@ demo: $(READY)  ## Decomposable Attention, with and without word order, on the g
 	$(BIN)/python examples/compare.py $(DEMO_RUNS)/vanilla $(DEMO_RUNS)/intra
 
 test: $(READY)  ## tests, doctests and the code of README and pages; a process for each core, up to four
-	OMP_NUM_THREADS=1 HYPOTHESIS_PROFILE=$(if $(CI),ci,dev) $(BIN)/python -m pytest -n auto --maxprocesses 4 $(ARGS)
+	OMP_NUM_THREADS=1 HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(BIN)/python -m pytest -n auto --maxprocesses 4 $(ARGS)
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .
@@ -38,7 +39,7 @@ browser: docs  ## the site in Chromium, which has to be there
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,browser]'
 	$(BIN)/python -m pytest -q docs/browser
 
-bench: $(READY)  ## every benchmark, measured here; writes the tables in benchmarks/
+bench: $(READY)  ## every benchmark, measured here; writes docs/speed and the tables in benchmarks/
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,bench]'
 	$(BIN)/python -m benchmarks
 

@@ -30,6 +30,8 @@ def page(held: dict[str, Any], plot: str) -> str:
         'd = 120, 4 heads, `window="auto"`, the prior as it starts.',
         attention_table(held["attention"]),
         f"![Time per token and peak memory against length]({plot})",
+        "Peak memory of one sentence's step, MiB:",
+        memory_table(held["memory"]),
         *kept_memory(held),
         "## Other layers",
         "Forward and backward pass on 64 sentences of 14 words.",
@@ -77,6 +79,14 @@ def attention_table(rows: list[dict[str, Any]]) -> str:
     return _table(lines)
 
 
+def memory_table(rows: list[dict[str, Any]]) -> str:
+    """A row for each length, a column for each rival that could hold it."""
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    peaks = {(row["length"], row["name"]): f"{row['bytes'] / 2**20:,.0f}" for row in rows}
+    lengths = sorted({row["length"] for row in rows})
+    return _table([["length", *names], *([f"{n:,}", *(peaks.get((n, name), "–") for name in names)] for n in lengths)])
+
+
 def kept_memory(held: dict[str, Any]) -> list[str]:
     """How the cost of a word grows, with the C library's allocator as it is and told to keep what is freed."""
     if "kept_memory" not in held:
@@ -84,11 +94,14 @@ def kept_memory(held: dict[str, Any]) -> list[str]:
     kept = held["kept_memory"]
     shortest, longest = sorted(map(int, kept["as_it_is"]))
     growth = {how: kept[how][str(longest)] / kept[how][str(shortest)] for how in ("as_it_is", "kept")}
+    cost = {words: f"{1e6 * kept['as_it_is'][str(words)]:.1f} µs" for words in (shortest, longest)}
     return [
-        f"A word of {longest:,} costs {growth['as_it_is']:.2f} times one of {shortest:,}; {growth['kept']:.2f} times "
-        f"where the C library is told to keep what is freed (`GLIBC_TUNABLES={kept['tunables']}`). As it is, it "
-        "returns tensors of more than 32 MiB to the system at once, and each new one is paid for page by page; so "
-        "long texts are attended to in passages, and their projections are what is left of it."
+        f"Measured again, the two in turn, in a process of their own: a word in a text of {longest:,} words costs "
+        f"{cost[longest]}, one in a text of {shortest:,} words {cost[shortest]}, which is {growth['as_it_is']:.2f} "
+        f"times as much; {growth['kept']:.2f} times where the C library is told to keep what is freed "
+        f"(`GLIBC_TUNABLES={kept['tunables']}`). As it is, it returns tensors of more "
+        "than 32 MiB to the system at once, and each new one is paid for page by page; so long texts are attended to "
+        "in passages, and their projections are what is left of it."
     ]
 
 

@@ -197,8 +197,8 @@ def page(held: dict[str, Any]) -> str:
         f"`{held['command']}`). They noticed {killed:,}, {_share(killed, whole)}; with mypy it is "
         f"{_share(killed + typed, total['mutants'])}. Of those that live, {equal} compute the same for every input: "
         f"without them, the tests noticed {_share(killed, whole - equal)}.",
-        f"{inside} of {inside + outside} statements stand in functions that are changed; the others are properties, "
-        "constants, and the names that the package exports.",
+        f"{inside} of {inside + outside} statements, imports and definitions apart, stand in functions that are "
+        "changed; the others are properties, constants, and the names that the package exports.",
         *_changed(held["modules"]),
         _table(held["modules"] | {"all": dict(total)}),
         "Too slow: stopped after three times the time that its tests take.",

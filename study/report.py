@@ -76,8 +76,8 @@ def models_page(results: Results) -> str:
         "of five seeds' probabilities reaches, where the weights of all five were kept; the public implementations' "
         "figures are of single models, with [other budgets](index.md). How fast each model is has "
         "[its own page](../speed/index.md). The Gaussian Transformer starts from weights that are ours, the paper "
-        f"being silent: [from Glorot's](claims.md) it is behind{behind(OWN_START, results)}, and [the order of the "
-        "models](order.md) says how it came to them.",
+        f"being silent: [from Glorot's](claims.md) it is behind{behind(OWN_START, results)} (of few seeds), and "
+        "[the order of the models](order.md) says how it came to them.",
         "The models on a frozen encoder are no peers of the others: all-MiniLM-L6-v2 of sentence-transformers was "
         "trained on SNLI's and MultiNLI's pairs and on captions of Flickr30k, which SNLI's premises are. Its "
         "parameters are not counted.",
@@ -129,8 +129,9 @@ def missing(results: Results) -> str:
         "ENCODER=folder` trains the others. The small budget leaves out `snli58k`. On `snli10k` and `sick` it has five "
         "seeds; of CAFE, the LSTM, the hybrid, the models on a frozen encoder and the gated CNN with 150 features it "
         "has three, and of the gated CNN at its own width, which takes a core an hour for a run, one. `snli22k` has "
-        f"three seeds of the models that train fastest ({', '.join(QUICK)}), and one of the others; `mnli20k` has one; "
-        "both have the gated CNN with 150 features alone. Ablations are trained on `snli10k` and `sick`."
+        f"three seeds of the models that train fastest ({'; '.join(QUICK)}), and one of the others; `mnli20k` has one; "
+        "both have the gated CNN with 150 features alone. Ablations are trained on `snli10k` and `sick`, the Gaussian "
+        "Transformer's from Glorot's start once on `snli22k`, too."
     )
 
 
@@ -226,6 +227,10 @@ def transfer_page(results: Results) -> str:
             "with tags are trained to read. Pairs of Breaking NLI differ in one word; where that word has no vector, "
             "it shares a random one with others. 390 pairs of Breaking NLI and 137 of MoNLI's positive ones have the "
             "premise of a training pair.",
+            "Breaking NLI (Glockner et al. 2018) replaces a word of SNLI's premises. The revised pairs (Kaushik et al. "
+            "2020) are SNLI's with a premise or a hypothesis that was changed by hand, so that the label is another. "
+            "MoNLI (Geiger et al. 2020) replaces a word by a more general or a more special one, in its negative pairs "
+            "under a negation. FraCaS (Cooper et al. 1996) has textbook problems of semantics.",
             table(["model", *files], lines) + "\n",
         )
     )
@@ -257,7 +262,7 @@ def alignments_page(results: Results) -> str:
             "It is one figure for much: ten words, with “a”, “the” and, on SNLI, the full stop among them, are 59 per "
             "cent of these words on SNLI's test pairs, 56 on SICK's; a model may rightly attend to another word than "
             "the same; and much of it may be there from the start, where equal words have equal vectors. A model "
-            "whose row is as the last one pays equal words no heed.",
+            "whose row is as the last one pays equal words no heed. A question mark is a start that was not measured.",
             table(["model", *benches], lines),
             "A point for each run, its test accuracy above what its attention finds; the line is where every word has "
             "the same weight:",

@@ -6,7 +6,9 @@ from nli_common.tables import Row, Table
 
 ENCODER = {"encoder": "encoder"}
 _SUM_600 = {"pooling": "sum", "prediction": "fc", "prediction_size": 600}
-_ENCODER_NOTE = "The rows with ELMo take any Hugging Face encoder instead, from the folder `encoder` that lies here."
+_ENCODER_NOTE = (
+    "The rows with ELMo take any Hugging Face encoder instead, from a folder `encoder` in the working directory."
+)
 _MULTINLI_DEV = ("MultiNLI dev, matched", "mismatched")
 _DEV_NOTE = "The matched pairs are --dev, the mismatched ones --also."
 _TEST_NOTE = "MultiNLI's test labels are not public: its development sets stand in, as --test and --also."

@@ -48,8 +48,8 @@ class GaussianSelfAttention(nn.Module):
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any. ``"auto"`` means any, too, but
             leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand
             (see :func:`nlilayers.functional.smallest_window`). Its cost is then linear in the length, as that of any
-            window is. Short sentences, compiled code and other priors than a :class:`GaussianPrior` take the whole
-            matrix of scores, for which a window is a mask.
+            window is. Short sentences, compiled code and, with ``"auto"``, other priors than a :class:`GaussianPrior`
+            take the whole matrix of scores, for which a window is a mask.
         tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default
             is below the rounding of float32.
         scale: :math:`\tau`; ``None`` is :math:`1/\sqrt{d/h}`.

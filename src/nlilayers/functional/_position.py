@@ -25,8 +25,8 @@ def sinusoidal_encoding(
         embed_dim: :math:`d`, even.
         start: :math:`i` of the first position.
         device: where the result lies.
-        dtype: of the result. Angles are computed in float64: a last digit of an angle of 4,000 is a thousandth of a
-            turn in float32.
+        dtype: of the result. Angles are computed in float64: at 4,000 radians neighbouring numbers of float32 are
+            2.4e-4 apart.
 
     Shape:
         → ``(length, embed_dim)``.
