@@ -34,6 +34,8 @@ class DecomposableAttentionConfig:
     """Add each word's self-aligned phrase to it (section 3.4)."""
     hidden_size: int = 200
     """Width of the projection and of every feed-forward layer."""
+    projection_bias: bool = False
+    """Let the projection of the words have a bias; the paper calls it a matrix."""
     dropout: float = 0.2
     """Between the two layers of every feed-forward network (the paper does not say where)."""
     max_distance: int = 10
@@ -68,7 +70,7 @@ class DecomposableAttention(nn.Module):
         d = config.hidden_size
         fragment = 2 * d if config.intra_attention else d
         self.embedding = WordsBehindNull(lexicon)
-        self.projection = nn.Linear(lexicon.dim, d, bias=False)
+        self.projection = nn.Linear(lexicon.dim, d, bias=config.projection_bias)
         self.intra = None
         if config.intra_attention:
             self.intra = IntraAlign(

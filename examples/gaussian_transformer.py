@@ -26,7 +26,7 @@ from nli_common.recipe import Recipe
 from nli_common.script import NumClasses, Script
 from nli_common.transformer import FlatPrior, Residual, SeparableConvolution
 from nlilayers.functional import attend, attention_scores
-from nlilayers.masking import masked_mean, masked_softmax, zero_padding
+from nlilayers.masking import masked_max, masked_mean, masked_softmax, zero_padding
 from paper_tables.gaussian_transformer import TABLES
 
 PRIORS: dict[str, Callable[[], nn.Module]] = {
@@ -59,6 +59,10 @@ class GaussianTransformerConfig:
     """d_c, the width of the vectors of character 5-grams."""
     ngrams: Literal["max", "sum"] = "max"
     """How those of a word become one vector; the paper rejects the sum."""
+    sequential: bool = False
+    """Update the premise first in an interaction block, and the hypothesis by the result; the paper is silent."""
+    aggregation: Literal["sum", "pool"] = "sum"
+    """What makes one vector of a sentence's comparisons; the paper rejects the pooling of ESIM."""
     sum_and_difference: bool = False
     """Predict from the sum and the difference of the two sentences, too; the paper rejects it."""
     dropout: float = 0.1
@@ -97,9 +101,9 @@ class GaussianTransformer(nn.Module):
         self.position = nlilayers.SinusoidalPositionalEncoding(d)
         self.encoding = nn.ModuleList(EncodingBlock(config) for _ in range(config.num_encoding_blocks))
         self.interaction = nn.ModuleList(InteractionBlock(config) for _ in range(config.num_interaction_blocks))
-        self.aggregation = Aggregation(d)
+        self.aggregation = Aggregation(d) if config.aggregation == "sum" else PooledAggregation()
         self.sum_and_difference = config.sum_and_difference
-        pair = (4 if config.sum_and_difference else 2) * d
+        pair = (4 if config.sum_and_difference else 2) * (d if config.aggregation == "sum" else 8 * d)
         self.prediction = nn.Sequential(feedforward(pair, d), nn.Linear(d, config.num_classes))
         self.apply(start_from_glorot)
         if config.start == "aligning":
@@ -185,18 +189,21 @@ class InteractionBlock(nn.Module):
         self.inter_attention = Residual(InterAttention(d, config.num_heads), d, dropout=config.dropout)
         dense = nn.Sequential(feedforward(d, d), nn.Linear(d, d))  # Eqs 10 to 12
         self.feedforward = Residual(dense, d, dropout=config.dropout)
+        self.sequential = config.sequential
 
     def forward(self, p: Tensor, h: Tensor, p_mask: Tensor, h_mask: Tensor) -> tuple[Tensor, Tensor]:
         """Premise ``(b, n, d)`` and hypothesis ``(b, m, d)`` → the same shapes."""
         p, h = self.self_attention(p, p_mask), self.self_attention(h, h_mask)
-        p, h = self.inter_attention(p, h, h_mask), self.inter_attention(h, p, p_mask)
-        return self.feedforward(p), self.feedforward(h)
+        updated = self.inter_attention(p, h, h_mask)
+        h = self.inter_attention(h, updated if self.sequential else p, p_mask)
+        return self.feedforward(updated), self.feedforward(h)
 
     def weights(self, p: Tensor, h: Tensor, p_mask: Tensor, h_mask: Tensor) -> tuple[Tensor, Tensor]:
         """The weights of the hypothesis for each premise word, ``(b, h, n, m)``, and the reverse, ``(b, h, m, n)``."""
         p, h = self.self_attention(p, p_mask), self.self_attention(h, h_mask)
         attention: Any = self.inter_attention.sublayer
-        return attention.weights(p, h, h_mask), attention.weights(h, p, p_mask)
+        seen = self.inter_attention(p, h, h_mask) if self.sequential else p
+        return attention.weights(p, h, h_mask), attention.weights(h, seen, p_mask)
 
 
 class SelfAttention(nn.ModuleList):
@@ -251,6 +258,15 @@ class Aggregation(nn.Module):
         v = self.compare(torch.cat([x, aligned], dim=-1))  # Eqs 13, 14
         # The mean, and not the sum, which a half may not hold where the result fits.
         return masked_mean(v, mask) * mask.sum(dim=1, keepdim=True).to(v.dtype).sqrt()  # Eq 15
+
+
+class PooledAggregation(nn.Module):
+    """ESIM's way, which the paper tried: maxima and means of what stands side by side, without a network."""
+
+    def forward(self, x: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
+        """Words before and after interaction, both ``(b, n, d)`` → ``(b, 8 d)``."""
+        v = torch.cat([x, aligned, x - aligned, x * aligned], dim=-1)
+        return torch.cat([masked_max(v, mask), masked_mean(v, mask)], dim=-1)
 
 
 @torch.no_grad()

@@ -41,12 +41,14 @@ def sentence(draw: st.DrawFn, batch: int = 3) -> Sentence:
 both_models = pytest.mark.parametrize("intra_attention", [False, True], ids=["vanilla", "intra"])
 
 
+@pytest.mark.parametrize("projection_bias", [False, True])
 @pytest.mark.parametrize(("intra_attention", "expected"), [(False, 381_803), (True, 582_225)])
-def test_the_papers_parameter_counts(intra_attention: bool, expected: int) -> None:
-    """Table 1: 382K and 582K."""
+def test_the_papers_parameter_counts(intra_attention: bool, projection_bias: bool, expected: int) -> None:
+    """Table 1: 382K and 582K, which cannot tell whether the projection has a bias."""
     lexicon = Lexicon.random(["a", "b"], 300)
-    model = DecomposableAttention(DecomposableAttentionConfig(intra_attention=intra_attention), lexicon)
-    assert sum(p.numel() for p in model.parameters() if p.requires_grad) == expected
+    config = DecomposableAttentionConfig(intra_attention=intra_attention, projection_bias=projection_bias)
+    model = DecomposableAttention(config, lexicon)
+    assert sum(p.numel() for p in model.parameters() if p.requires_grad) == expected + 200 * projection_bias
 
 
 def test_the_papers_recipe() -> None:

@@ -27,6 +27,7 @@ from gaussian_transformer import (
     InteractionBlock,
     InterAttention,
     Locality,
+    PooledAggregation,
     SelfAttention,
     WordsAndCharacters,
 )
@@ -135,6 +136,8 @@ def test_the_parameters_part_by_part(paper_size: GaussianTransformer) -> None:
         ({"locality": "gaussian-variant"}, 663_613),
         ({"ngrams": "sum"}, 663_613),
         ({"sum_and_difference": True}, 663_613 + 2 * 120 * 120),
+        ({"sequential": True}, 663_613),
+        ({"aggregation": "pool"}, 663_613 - 43_440 + 14 * 120 * 120),
         ({"num_classes": 2}, 663_613 - 121),
         ({"num_encoding_blocks": 1, "num_interaction_blocks": 4}, 663_613 - 2 * 87_122 + 2 * 144_962),
     ],
@@ -341,6 +344,8 @@ VARIANTS = [
     *({"locality": locality} for locality in LOCALITIES),
     {"ngrams": "sum"},
     {"sum_and_difference": True},
+    {"sequential": True},
+    {"aggregation": "pool"},
 ]
 every_variant = pytest.mark.parametrize("options", VARIANTS, ids=lambda options: "-".join(map(str, options.values())))
 
@@ -478,6 +483,33 @@ def test_the_logits_are_not_symmetric(premise: Sentence, hypothesis: Sentence) -
     same = premise.tokens.shape == hypothesis.tokens.shape and torch.equal(premise.mask, hypothesis.mask)
     same = same and torch.equal(premise.tokens[premise.mask], hypothesis.tokens[hypothesis.mask])
     assert same or (model(premise, hypothesis) - model(hypothesis, premise)).abs().max() > 1e-6
+
+
+def test_a_premise_is_updated_first_where_that_is_asked_for() -> None:
+    """Its words change as they do otherwise, and the hypothesis's see the changed ones."""
+    model, default = model_of(sequential=True), model_of()
+    default.load_state_dict(model.state_dict())
+    p, h = model.encode(sentence([1, 2, 3])), model.encode(sentence([4, 5]))
+    masks = torch.ones(1, 3, dtype=torch.bool), torch.ones(1, 2, dtype=torch.bool)
+    block, plain = model.interaction[0], default.interaction[0]
+    (p_new, h_new), (p_old, h_old) = block(p, h, *masks), plain(p, h, *masks)
+    assert torch.equal(p_new, p_old) and (h_new - h_old).abs().max() > 1e-4
+    p_seen, h_seen = plain.self_attention(p, masks[0]), plain.self_attention(h, masks[1])
+    met = plain.inter_attention(p_seen, h_seen, masks[1])
+    assert_close(h_new, plain.feedforward(plain.inter_attention(h_seen, met, masks[0])), atol=1e-12, rtol=1e-12)
+    beta, alpha = block.weights(p, h, *masks)
+    assert torch.equal(beta, plain.weights(p, h, *masks)[0])
+    assert torch.equal(alpha, plain.inter_attention.sublayer.weights(h_seen, met, masks[0]))
+
+
+def test_the_aggregation_that_the_paper_rejects_pools_what_stands_side_by_side() -> None:
+    """Maxima and means of [x : x~ : x - x~ : x * x~], word by word in plain Python."""
+    x, seen = [[1.0, -2.0], [3.0, 0.5], [9.0, 9.0]], [[0.5, 1.0], [-1.0, 2.0], [9.0, 9.0]]
+    mask = torch.tensor([[True, True, False]])
+    rows = [[1.0, -2.0, 0.5, 1.0, 0.5, -3.0, 0.5, -2.0], [3.0, 0.5, -1.0, 2.0, 4.0, -1.5, -3.0, 1.0]]
+    expected = [*map(max, *rows), *((one + two) / 2 for one, two in zip(*rows, strict=True))]
+    pooled = PooledAggregation()(torch.tensor([x]), torch.tensor([seen]), mask)
+    assert_close(pooled, torch.tensor([expected]), atol=1e-6, rtol=1e-6)
 
 
 def test_the_sum_and_the_difference_are_those_of_the_sentences() -> None:
@@ -656,7 +688,7 @@ def test_every_parameter_is_used(options: dict[str, Any]) -> None:
 def test_every_option_has_an_effect(options: dict[str, Any]) -> None:
     """The same weights, where both have them, and other logits."""
     pair = sentence([1, 2, 3, 4, 5]), sentence([5, 6, 9])
-    default = {"locality": "gaussian-variant", "ngrams": "max", "sum_and_difference": False}
+    default = {"locality": "gaussian-variant", "ngrams": "max"}
     if options.items() <= default.items():
         return
     ours, theirs = model_of(**options), model_of()
