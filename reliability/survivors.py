@@ -118,6 +118,10 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             "_char_ngram.CharNgramEmbedding.encode": [
                 "ids[np.arange(ids.shape[1]) < counts[:, None]] = 1 + hashes.astype(None) % self.num_embeddings",
             ],
+            "_char_ngram.CharNgramEmbedding.table": [
+                "return vectors[torch.tensor(order, dtype=None, device=vectors.device).argsort()]",
+                "return vectors[torch.tensor(order, device=vectors.device).argsort()]",
+            ],
             "_attention.GaussianSelfAttention.__init__": [
                 "self.scale = 1 / math.sqrt(embed_dim / num_heads) if scale is None else scale",
             ],
@@ -153,8 +157,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         },
         "The way back is ours, or the one that PyTorch derives.": {
             "functional._factorization._parts": [
-                "parts: Any = _Parts.forward if (torch.compiler.is_compiling()) and False else _Parts.apply",
-                "parts: Any = _Parts.forward if (torch.compiler.is_compiling()) or True else _Parts.apply",
+                "parts: Any = _Parts.forward if (is_transformed()) or True else _Parts.apply",
             ],
         },
         "More room than the words need, or none set aside.": {
@@ -169,6 +172,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         "A new tensor where the old one would do.": {
             "functional._factorization._Parts.backward": [
                 "add = through_factors.addcmul if (torch.is_grad_enabled()) or True else through_factors.addcmul_",
+                "add = through_factors.addcmul if (torch.is_grad_enabled()) and False else through_factors.addcmul_",
             ],
         },
         "Padded queries may have a share in the range, and widen the window.": {

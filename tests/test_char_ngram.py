@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import oracles
-from nlilayers import CharNgramEmbedding, functional
+from nlilayers import CharNgramEmbedding, _char_ngram, functional
 
 DIM = 7
 CHARACTERS = st.characters(codec="utf-8") | st.sampled_from("abc<>é中😀\0")
@@ -243,6 +243,19 @@ def test_a_long_word_makes_no_other_longer() -> None:
     table = layer.table(words)
     assert max(rows * width for rows, width in lengths) < 2 * 65_536 and sum(rows for rows, _ in lengths) == len(words)
     assert torch.equal(table[:9_000], table[9_001:]) and torch.equal(table[9_000], layer.table(words[9_000:9_001])[0])
+
+
+def test_as_many_words_at_a_time_as_the_longest_of_them_allows() -> None:
+    batches = list(_char_ngram._batches(range(8_193), [16] * 8_192 + [70_000]))
+    assert [len(batch) for batch in batches] == [4_096, 4_096, 1]
+    assert [k for batch in batches for k in batch] == list(range(8_193))
+
+
+def test_a_table_lies_where_the_layer_does() -> None:
+    layer = embedding()
+    expected = layer.table(["the", "a", "longer"])
+    with torch.device("meta"):
+        assert torch.equal(layer.table(["the", "a", "longer"]), expected)
 
 
 def test_copies_agree() -> None:
