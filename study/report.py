@@ -8,7 +8,7 @@ from nlilayers import GaussianPrior
 from study.classes import held_classes
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import held_ensemble
-from study.markdown import percent, spread, table
+from study.markdown import percent, spread, table, uncounted
 from study.peers import PEERS
 from study.plan import (
     BENCHES,
@@ -214,24 +214,31 @@ def transfer_page(results: Results) -> str:
     rows = ((variant.name, results.get((bench.name, variant.name), [])) for variant in (*MODELS, *HALVED, *ENCODED))
     lines = [
         ["pairs", *(f"{sum(count.values()):,}" if count else "–" for count in counts)],
-        ["largest class", *(percent(max(count.values()) / sum(count.values())) if count else "–" for count in counts)],
-        *([name, *(spread([r["accuracy"][file] for r in found]) for file in files)] for name, found in rows if found),
+        [
+            "largest class",
+            *(percent(max(count.values()) / sum(count.values())) if count else "–" for count in counts),
+        ],
+        *(
+            [f"{name} ({len(found)})", *(uncounted([r["accuracy"][file] for r in found]) for file in files)]
+            for name, found in rows
+            if found
+        ),
     ]
     return "\n\n".join(
         (
             "# Elsewhere than they were trained",
-            "Models of snli22k on other pairs, accuracy in per cent; read each beside what always saying the largest "
-            "class would be worth there. MoNLI has no contradictions, and Breaking NLI few "
-            "neutral pairs; a prediction of a class that a file does not have is wrong. Pairs of FraCaS without an "
-            "answer are left out. Only SNLI's and SICK's pairs have part-of-speech tags, which CAFE and the gated CNN "
-            "with tags are trained to read. Pairs of Breaking NLI differ in one word; where that word has no vector, "
-            "it shares a random one with others. 390 pairs of Breaking NLI and 137 of MoNLI's positive ones have the "
-            "premise of a training pair.",
+            "Models of snli22k on other pairs, accuracy in per cent, mean ± standard deviation over the seeds; read "
+            "each beside what always saying the largest class would be worth there. MoNLI has no contradictions, and "
+            "Breaking NLI few neutral pairs; a prediction of a class that a file does not have is wrong. Pairs of "
+            "FraCaS without an answer are left out. Only SNLI's and SICK's pairs have part-of-speech tags, which CAFE "
+            "and the gated CNN with tags are trained to read. Pairs of Breaking NLI differ in one word; where it has no "
+            "vector, it shares a random one with others. 390 pairs of Breaking NLI and 137 of MoNLI's positive ones "
+            "have the premise of a training pair.",
             "Breaking NLI (Glockner et al. 2018) replaces a word of SNLI's premises. The revised pairs (Kaushik et al. "
             "2020) are SNLI's with a premise or a hypothesis that was changed by hand, so that the label is another. "
             "MoNLI (Geiger et al. 2020) replaces a word by a more general or a more special one, in its negative pairs "
             "under a negation. FraCaS (Cooper et al. 1996) has textbook problems of semantics.",
-            table(["model", *files], lines) + "\n",
+            table(["model (seeds)", *files], lines) + "\n",
         )
     )
 

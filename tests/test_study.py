@@ -21,7 +21,7 @@ from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, SMALL, VARIANTS, WIDEST,
 from study.queue import Queue
 from study.results import held_results, kept
 from study.starts import held_starts, start, starts
-from study.training import Places, plan_of, run_folder, run_job, settings_of, slug, unpacked
+from study.training import RESULTS, Places, plan_of, result_file, run_folder, run_job, settings_of, slug, unpacked
 from study.tuning import grid, plan, protocol
 from study.windows import WORDS, compared, long_texts
 
@@ -186,6 +186,13 @@ def kept_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in ("training", "tuning", "starts", "classes"):
         monkeypatch.setattr(f"study.{module}.RESULTS", tmp_path)
     return tmp_path
+
+
+def test_every_figure_that_is_kept_is_of_the_plan() -> None:
+    """A model that got an option has other figures, or its kept ones say what the option was when they were made."""
+    planned = {result_file(job): job for budget in ("cpu", "gpu") for job in jobs(budget)}
+    found = [path for path in RESULTS.glob("*/*-seed*.json") if path.parent.name in BENCHES]
+    assert found and not [path for path in found if path not in planned or kept(planned[path]) is None]
 
 
 def test_runs_wait_until_their_family_is_tuned(kept_in: Path) -> None:
