@@ -8,7 +8,7 @@ from nlilayers import GaussianPrior
 from study.classes import held_classes
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import held_ensemble
-from study.markdown import percent, spread, table, uncounted
+from study.markdown import NO_BREAK, percent, spread, table, uncounted
 from study.peers import PEERS
 from study.plan import (
     BENCHES,
@@ -144,7 +144,7 @@ def claims_page(results: Results) -> str:
             "pairs of the kind and other seeds (Student's t for the seeds, the normal distribution for the pairs; "
             f"{FEWEST_SEEDS} seeds of each are the fewest). It is not an interval for other training pairs, or for "
             "another tuning. A claim holds, or is reversed, where Holm's procedure says so at 5 per cent, over all "
-            "rows of its table that the small budget has enough seeds of, measured or not. With so few seeds that "
+            "rows of its section that the small budget has enough seeds of, measured or not. With so few seeds that "
             "takes a large difference: undecided is no sign of none, and an interval without 0 speaks for its own row "
             "alone.",
             "## What a part is worth",
@@ -168,17 +168,22 @@ def claims_page(results: Results) -> str:
 
 
 def comparisons(claims: Sequence[Claim], results: Results) -> str:
-    """Each claim on each bench that has both of its variants."""
+    """A table for each paper: each of its claims on each bench that has both of the claim's variants."""
     pairs = ((claim, bench, compared(claim, bench, results)) for claim in claims for bench in BENCHES)
     found = [(claim, bench, gap) for claim, bench, gap in pairs if gap is not None]
-    lines = []
+    lines: dict[str, list[list[str]]] = {}
     said = verdicts([gap for _, _, gap in found], sum(decidable(claim, bench) for claim in claims for bench in SMALL))
+    before = None
     for (claim, bench, gap), verdict in zip(found, said, strict=True):
         known = (f"{gap.low:+.1f} to {gap.high:+.1f}", f"{gap.p:.2g}") if gap.seeds >= FEWEST_SEEDS else ("–", "–")
         counts = dict.fromkeys(len(results[bench, name]) for name in (claim.better, claim.worse))
-        numbers = [f"{gap.points:+.1f}", *known, " and ".join(map(str, counts))]
-        lines.append([claim.paper, claim.says, claim.better, claim.worse, bench, *numbers, verdict])
-    return table(["paper", "says", "better", "than", "bench", "points", "interval", "p", "seeds", "here"], lines)
+        numbers = [f"{gap.points:+.1f}", *known, " and ".join(map(str, counts)), verdict]
+        told = ("", "") if claim == before else (claim.says, f"{claim.better} – {claim.worse}")
+        line = [*told, bench, *(number.replace(" ", NO_BREAK) for number in numbers)]
+        lines.setdefault(claim.paper, []).append(line)
+        before = claim
+    head = ["says", "difference", "bench", "points", "interval", "p", "seeds", "here"]
+    return "\n\n".join(f"### {paper[0].upper()}{paper[1:]}\n\n{table(head, rows)}" for paper, rows in lines.items())
 
 
 def behind(claim: Claim, results: Results) -> str:
@@ -231,8 +236,8 @@ def transfer_page(results: Results) -> str:
             "each beside what always saying the largest class would be worth there. MoNLI has no contradictions, and "
             "Breaking NLI few neutral pairs; a prediction of a class that a file does not have is wrong. Pairs of "
             "FraCaS without an answer are left out. Only SNLI's and SICK's pairs have part-of-speech tags, which CAFE "
-            "and the gated CNN with tags are trained to read. Pairs of Breaking NLI differ in one word; where it has no "
-            "vector, it shares a random one with others. 390 pairs of Breaking NLI and 137 of MoNLI's positive ones "
+            "and the gated CNN with tags are trained to read. Pairs of Breaking NLI differ in one word; where it has "
+            "no vector, it shares a random one with others. 390 pairs of Breaking NLI and 137 of MoNLI's positive ones "
             "have the premise of a training pair.",
             "Breaking NLI (Glockner et al. 2018) replaces a word of SNLI's premises. The revised pairs (Kaushik et al. "
             "2020) are SNLI's with a premise or a hypothesis that was changed by hand, so that the label is another. "
