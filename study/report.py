@@ -1,5 +1,6 @@
 """The study's pages, from what is kept of its runs."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,7 @@ def claims_page(results: Results) -> str:
 
 
 def comparisons(claims: Sequence[Claim], results: Results) -> str:
-    """A table for each paper: each of its claims on each bench that has both of the claim's variants."""
+    """How many rows were decided how; a table for each paper, each claim on each bench that has both its variants."""
     pairs = ((claim, bench, compared(claim, bench, results)) for claim in claims for bench in BENCHES)
     found = [(claim, bench, gap) for claim, bench, gap in pairs if gap is not None]
     lines: dict[str, list[list[str]]] = {}
@@ -183,7 +184,9 @@ def comparisons(claims: Sequence[Claim], results: Results) -> str:
         lines.setdefault(claim.paper, []).append(line)
         before = claim
     head = ["says", "difference", "bench", "points", "interval", "p", "seeds", "here"]
-    return "\n\n".join(f"### {paper[0].upper()}{paper[1:]}\n\n{table(head, rows)}" for paper, rows in lines.items())
+    tables = (f"### {paper[0].upper()}{paper[1:]}\n\n{table(head, rows)}" for paper, rows in lines.items())
+    decided = ", ".join(f"{verdict} {number}" for verdict, number in Counter(said).most_common())
+    return "\n\n".join([f"Of {len(found)} rows: {decided}.", *tables])
 
 
 def behind(claim: Claim, results: Results) -> str:
