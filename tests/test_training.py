@@ -106,6 +106,21 @@ def test_a_folder_of_another_run_is_refused_and_left_alone(options: list[str], u
     assert before == {path.name: path.read_bytes() for path in uninterrupted.iterdir()}
 
 
+@pytest.mark.parametrize(("change", "told"), [("add", "with model.old"), ("drop", "without model.dropout")])
+def test_a_run_of_another_version_is_refused(
+    options: list[str], uninterrupted: Path, tmp_path: Path, change: str, told: str
+) -> None:
+    output = shutil.copytree(uninterrupted, tmp_path / "run")
+    held = json.loads((output / "config.json").read_text())
+    if change == "add":
+        held["model"]["old"] = 1
+    else:
+        del held["model"]["dropout"]
+    (output / "config.json").write_text(json.dumps(held))
+    refused = run_script(*options, "--output", output)
+    assert refused.returncode == 2 and f"holds a run of another version, {told}; choose another" in refused.stderr
+
+
 def test_what_a_run_leaves_behind(uninterrupted: Path) -> None:
     assert sorted(path.name for path in uninterrupted.iterdir()) == [
         ".lock", "alignment.png", "config.json", "confusion.png", "lexicon.safetensors", "metrics.json",

@@ -174,6 +174,11 @@ def _require_same(held: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pa
         ours, theirs = held.get(key), wanted.get(key)
         if isinstance(ours, dict) and isinstance(theirs, dict):
             _require_same(ours, theirs, folder, f"{place}{key}.")
+        elif (key in held) != (key in wanted):
+            missing = "without" if key in wanted else "with"
+            raise InputError(
+                f"--output {folder}: holds a run of another version, {missing} {place}{key}; choose another folder"
+            )
         elif ours != theirs:
             raise InputError(
                 f"--output {folder}: holds another run, with {place}{key}={ours!r} where this one has {theirs!r}; "
