@@ -415,3 +415,12 @@ def test_peer_bug_11_words_shorter_than_the_kernel_are_encoded(kernel_size: int)
     for k, length in enumerate((1, 2, 6)):
         alone = stack(characters[k : k + 1, :length]).amax(1)[0]
         assert_close(batch[k], alone, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel_size", [1, 2, 3])
+def test_no_words_have_no_windows(kernel_size: int) -> None:
+    weight, bias = normal(0, 4, kernel_size, 3).requires_grad_(), normal(1, 4).requires_grad_()
+    windows = functional.same_convolution(torch.zeros(2, 0, 3, dtype=torch.float64), weight, bias)
+    assert windows.shape == (2, 0, 4)
+    for gradient, like in zip(torch.autograd.grad(windows.sum(), (weight, bias)), (weight, bias), strict=True):
+        assert torch.equal(gradient, torch.zeros_like(like))
