@@ -163,6 +163,19 @@ def test_the_pages_are_those_of_the_results(tmp_path: Path) -> None:
     assert written == held and len(written) > 3
 
 
+def test_a_prior_without_b_has_not_moved_it() -> None:
+    """Eq 3 has no b; a page that took its 0 for one would have it move by 0.1, the furthest of all."""
+    run = {"seconds": 10.0, "pairs_per_second": 100.0, "dev": [0.5], "best_epoch": 1, "options": {"batch_size": 32}}
+    found = {
+        ("sick", "GT, Gaussian, Eq 3"): [run | {"priors": [[0.104, 0.0], [0.1, 0.0]]}],
+        ("sick", "Gaussian Transformer"): [run | {"priors": [[0.1, -0.1], [0.1, -0.102]]}],
+    }
+    page = report.priors_page(found)
+    assert "the furthest has moved by 0.004" in page
+    assert "| sick | GT, Gaussian, Eq 3 | 1 | 0.104 | – |" in page
+    assert "| sick | Gaussian Transformer | 2 | 0.100 | -0.102 |" in page
+
+
 def hold(folder: Path, name: str, **facts: Any) -> None:
     path = folder / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
