@@ -127,3 +127,10 @@ def test_a_limit_takes_the_first_pairs(dataset: PairDataset, same_lengths: bool)
     batches = loader(dataset, 16, None, same_lengths=same_lengths, limit=37)
     assert sorted(i for batch in batches.batch_sampler for i in batch) == list(range(37))
     assert sum(len(batch.label) for batch in batches) == 37
+
+
+def test_batches_come_in_no_order_of_length() -> None:
+    """Pools are cut into batches of like lengths; what is short is not always trained first."""
+    lengths = np.random.default_rng(0).integers(1, 40, 5000)
+    means = [lengths[batch].mean() for batch in LengthBuckets(lengths, 100, 0)]
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.4

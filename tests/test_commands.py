@@ -55,6 +55,17 @@ def test_predict_needs_the_folder_alone_and_knows_new_words(run: Path, tmp_path:
     assert run_script("predict", "--run", moved, *options).stdout == done.stdout
 
 
+def test_predict_names_the_classes_as_evaluate_does(run: Path, corpora: list[str], tmp_path: Path) -> None:
+    pair = ("--premise", "the dog is not sleeping", "--hypothesis", "the dog is sleeping")
+    shown = [line.split()[0] for line in run_script("predict", "--run", run, *pair).stdout.splitlines()]
+    for label in shown:
+        (tmp_path / "one.tsv").write_text(f"gold_label\tsentence1\tsentence2\n{label}\t{pair[1]}\t{pair[3]}\n")
+        told = ("--test", tmp_path / "one.tsv", "--cache", corpora[1], "--output", tmp_path / label)
+        assert run_script("evaluate", "--run", run, *told).returncode == 0
+        right = json.loads((tmp_path / label).read_text())["test"]["accuracy"]
+        assert right == (label == shown[0]), "the most probable stands first"
+
+
 def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corpora: list[str], tmp_path: Path) -> None:
     cache, test = corpora[1], corpora[-1]
     done = run_script("evaluate", "--run", run, "--test", test, "--cache", cache)

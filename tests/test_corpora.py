@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from nli_common.corpora import Pair, read_pairs, scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
+from nli_common.inputs import fingerprint
 from nli_common.tokens import parse_leaves, split_text
 
 HEADER = "gold_label\tsentence1\tsentence2\n"
@@ -274,3 +276,28 @@ def test_parse_leaves_of_deep_trees() -> None:
 )
 def test_split_text(text: str, tokens: str) -> None:
     assert split_text(text) == tokens.split()
+
+
+def test_the_cache_notices_a_change_that_keeps_the_size(tmp_path: Path) -> None:
+    path, cache = write(tmp_path / "a.tsv", HEADER + "entailment\ta dog\tb\n"), tmp_path / "cache"
+    assert "dog" in open_corpus(path, cache).words
+    write(path, HEADER + "entailment\ta cat\tb\n")
+    os.utime(path, ns=(1, 1))
+    assert "cat" in open_corpus(path, cache).words
+
+
+def test_a_digest_is_of_every_label_and_phenomenon() -> None:
+    pairs = [Pair(["a"], ["b"], label, None, None, "x") for label in ("neutral", "entailment", "neutral")]
+    pairs.append(pairs[0]._replace(phenomenon="y"))
+    digest = Corpus.from_pairs(pairs, "x").digest
+    for change in ({"label": "entailment"}, {"phenomenon": "y"}):
+        changed = [*pairs[:2], pairs[2]._replace(**change), pairs[3]]
+        assert Corpus.from_pairs(changed, "x").digest != digest
+
+
+def test_a_fingerprint_is_of_both_ends(tmp_path: Path) -> None:
+    prints = set()
+    for name, (first, last) in {"a": (0, 0), "b": (1, 0), "c": (0, 1)}.items():
+        (tmp_path / name).write_bytes(bytes([first]) + bytes((3 << 20) - 2) + bytes([last]))
+        prints.add(fingerprint(tmp_path / name))
+    assert len(prints) == 3

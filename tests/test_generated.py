@@ -1,5 +1,6 @@
 """The generated corpus: labels that follow, no shortcut through the hypothesis, unseen combinations of known words."""
 
+import itertools
 from collections import Counter
 
 import pytest
@@ -7,7 +8,8 @@ import torch
 from torch import nn
 
 from nli_common.corpora import Pair
-from nli_common.generated import ANTONYM, HYPERNYM, LABELS, SYNONYM, generated_corpus, generated_pairs
+from nli_common.generated import ANTONYM, HYPERNYM, LABELS, NUMBERS, SYNONYM, generated_corpus, generated_pairs
+from nli_common.inputs import Data
 
 PHENOMENA = {
     "synonym", "hypernym", "co-hyponym", "antonym", "modifier added", "modifier dropped", "negation", "quantifier",
@@ -136,3 +138,57 @@ def test_the_indexed_corpus_holds_the_same_pairs() -> None:
         assert corpus.tokens(corpus.hypothesis, i) == pair.hypothesis
         assert corpus.labels[corpus.label[i]] == pair.label
         assert corpus.phenomena[corpus.phenomenon[i]] == pair.phenomenon
+
+
+def test_counts_follow_from_their_numbers(pairs: list[Pair]) -> None:
+    """At least j is at least k from k on, and may be below it; exactly j is one or the other."""
+    for pair in (pair for pair in pairs if pair.phenomenon == "number"):
+        j, k = (1 + NUMBERS.index(next(word for word in side if word in NUMBERS)) for side in pair[:2])
+        below = "contradiction" if pair.premise[0] == "exactly" else "neutral"
+        assert pair.label == ("entailment" if j >= k else below) and pair.hypothesis[:2] == ["at", "least"]
+
+
+SHARES = {
+    "all": {10}, "every": {10}, "most": {6, 7, 8, 9, 10}, "some": set(range(1, 11)), "several": set(range(2, 11)),
+    "few": {0, 1, 2, 3}, "no": {0}, "zero": {0},
+}  # fmt: skip
+
+
+def test_quantifiers_follow_from_how_many_of_ten_they_allow(pairs: list[Pair]) -> None:
+    """Entailed is what holds of every number that the premise allows, contradicted what holds of none."""
+    for pair in (pair for pair in pairs if pair.phenomenon == "quantifier"):
+        premise, hypothesis = SHARES[pair.premise[0]], SHARES[pair.hypothesis[0]]
+        both = premise & hypothesis
+        assert pair.label == ("entailment" if premise <= hypothesis else "neutral" if both else "contradiction")
+
+
+def test_conjunctions_follow_from_their_words(pairs: list[Pair]) -> None:
+    for pair in (pair for pair in pairs if pair.phenomenon == "conjunction"):
+        if {"neither", "but"} & set(pair.premise):
+            assert pair.label == "contradiction"
+        else:
+            assert pair.label == ("entailment" if "and" in pair.premise else "neutral")
+
+
+def test_negation_turns_inclusion_round(pairs: list[Pair]) -> None:
+    """Not doing it is not doing it anywhere; not doing it here says nothing of elsewhere."""
+    for pair in (pair for pair in pairs if pair.phenomenon == "negation"):
+        denied = ["not" in side for side in pair[:2]]
+        if denied != [True, True]:
+            assert pair.label == "contradiction"
+            continue
+        bare = [[word for word in side if word != "not"] for side in pair[:2]]
+        places = ["in" in side for side in bare]
+        if places == [False, False]:
+            assert pair.label == "entailment" and [SYNONYM.get(w, w) for w in bare[0]] != bare[0]
+        else:
+            assert pair.label == ("entailment" if places == [False, True] else "neutral")
+
+
+def test_the_splits_are_their_own() -> None:
+    corpora = Data(pairs=200).corpora()
+    hypotheses = {
+        name: {tuple(corpus.tokens(corpus.hypothesis, i)) for i in range(len(corpus))}
+        for name, corpus in corpora.items()
+    }
+    assert not any(a & b for a, b in itertools.combinations(hypotheses.values(), 2)) and len(hypotheses) == 3

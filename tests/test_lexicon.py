@@ -50,6 +50,11 @@ def test_peer_bug_9_tokens_with_spaces_are_cut_from_the_right(tmp_path: Path) ->
     assert read_vectors(path, {". . ."})[". . ."].tolist() == [9.0, 9.0, 9.0]
 
 
+def test_the_first_of_two_lines_of_a_word_is_read(tmp_path: Path) -> None:
+    found = read_vectors(write_vectors(tmp_path, "txt", "the 1 2 3\na 1 1 1\nthe 4 5 6\n"), {"the"})
+    assert found["the"].tolist() == [1.0, 2.0, 3.0]
+
+
 def test_fasttext_header_and_trailing_spaces(tmp_path: Path) -> None:
     text = "2 3\nthe 1 2 3 \ndog 4 5 6 \n"
     for start in ("", "\ufeff"):

@@ -137,3 +137,22 @@ def test_a_recipe_without_a_learning_rate_is_refused() -> None:
 def test_numbers_that_make_no_recipe(name: str, value: float, message: str) -> None:
     assert Recipe(**{name: value}).problems() == [message]
     assert Recipe().problems() == []
+
+
+def test_adamwr_decays_matrices_and_no_scalar() -> None:
+    """Decay would draw a softplus's argument to 0, and its value away from it."""
+    layer = nn.Linear(2, 2)
+    layer.scale = nn.Parameter(torch.tensor(3.0))
+    recipe = Recipe(optimizer="adamwr", lr=0.1, normalized_decay=0.5)
+    optimizer, before = recipe.make_optimizer(layer), layer.weight.detach().clone()
+    for parameter in layer.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    recipe.schedule(optimizer, 0.0, 100, 8)
+    optimizer.step()
+    assert layer.scale == 3 and layer.weight.abs().sum() < before.abs().sum()
+
+
+def test_adagrads_accumulator_starts_at_a_tenth() -> None:
+    layer = nn.Linear(1, 1, bias=False)
+    optimizer = Recipe(optimizer="adagrad", lr=0.1).make_optimizer(layer)
+    assert optimizer.state[layer.weight]["sum"].item() == pytest.approx(0.1)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nli_common import reports
+from nli_common.corpora import Pair
 from nli_common.data import Corpus, Sentence
 from nli_common.figures import plot_lines
 from nli_common.generated import generated_corpus
@@ -78,3 +79,14 @@ def test_each_sentences_words_have_their_own_values(monkeypatch: pytest.MonkeyPa
 def test_lines_of_another_length_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one has 2 values, expected 3: one for each word"):
         plot_lines({"one": [1.0, 2.0]}, ["a", "b", "c"], "", tmp_path / "x.png")
+
+
+def test_a_drawn_alignment_has_the_premise_in_its_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    drawn: list[tuple[Tensor, list[str], list[str]]] = []
+    monkeypatch.setattr(
+        reports, "plot_alignment", lambda weights, rows, columns, *_: drawn.append((weights, rows, columns))
+    )
+    pair = Corpus.from_pairs([Pair(["the", "cat", "sat"], ["a", "cat"], "neutral")], "a pair")
+    reports.plot_pair(Aligning(), pair, Lexicon.random(pair.words, 3), tmp_path / "a.png")
+    [(weights, rows, columns)] = drawn
+    assert (rows, columns) == (["NULL", "the", "cat", "sat"], ["NULL", "a", "cat"]) and weights.shape == (4, 3)

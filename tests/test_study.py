@@ -12,7 +12,7 @@ import pytest
 import torch
 from reliability.cases import MODELS
 from scipy.stats import ttest_ind
-from study import report
+from study import report, tuning
 from study.alignments import same_words
 from study.classes import classes, held_classes
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
@@ -21,8 +21,19 @@ from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, SMALL, VARIANTS, WIDEST,
 from study.queue import Queue
 from study.results import held_results, kept
 from study.starts import held_starts, start, starts
-from study.training import RESULTS, Places, plan_of, result_file, run_folder, run_job, settings_of, slug, unpacked
-from study.tuning import grid, plan, protocol
+from study.training import (
+    RESULTS,
+    Places,
+    plan_of,
+    result_file,
+    run_folder,
+    run_job,
+    settings_of,
+    slug,
+    train,
+    unpacked,
+)
+from study.tuning import grid, plan, protocol, tune, tuned
 from study.windows import WORDS, compared, long_texts
 
 from nli_common.data import Batch, Sentence
@@ -239,6 +250,32 @@ def test_figures_of_another_plan_are_not_taken(kept_in: Path) -> None:
     for other in ({"protocol": {**protocol(), "batch_size": 64}}, {"model": {**model, "glorot": False}}):
         hold_tuning(kept_in, "DA", **other)
         assert kept(da) is None and Queue([da]).take() == "DA"
+
+
+def test_tuning_takes_the_best_rate_then_the_best_dropout(kept_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dev = {(5e-4, 0.2): 0.7, (5e-4, 0.1): 0.6, (5e-4, 0.3): 0.8}
+    monkeypatch.setattr(
+        "study.tuning._try",
+        lambda family, places, one: {"options": one, "dev": dev.get((one["lr"], one["dropout"]), 0.5)},
+    )
+    monkeypatch.setattr("study.tuning.tuned_file", lambda family: kept_in / "tuning" / f"{slug(family)}.json")
+    tune("DA", Places(kept_in, kept_in))
+    assert tuned("DA") == {"lr": 5e-4, "dropout": 0.3}
+
+
+def test_a_job_is_trained_with_its_seed_and_tuned_without_a_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[Any, ...]] = []
+    metrics = {"history": [], "training_pairs": 1, "pairs_per_second": 1, "best_epoch": 1, "dev": {"accuracy": 0.5}}
+    monkeypatch.setattr("study.training.train_run", lambda *words: given.append(words))
+    monkeypatch.setattr("study.training.read_json", lambda path: metrics)
+    places = Places(tmp_path, tmp_path)
+    monkeypatch.setattr(Places, "pairs", lambda self, name: self.data / name)
+    train(settings_of(Job("sick", "DA", 3), places, {"lr": 0.1, "dropout": 0.2}), 3, tmp_path / "run")
+    assert given[0][4] == 3 and given[0][3].test is not None
+    tuning._try("DA", places, {"lr": 0.1, "dropout": 0.2})
+    assert given[1][3].test is None
 
 
 def test_figures_come_in_the_order_of_the_plan(kept_in: Path) -> None:

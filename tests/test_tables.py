@@ -9,11 +9,14 @@ import pytest
 import torch
 
 from decomposable_attention import SCRIPT, DecomposableAttentionConfig
-from nli_common import table_runs
+from nli_common import table_figures, table_reports, table_runs
+from nli_common.batches import PairDataset
 from nli_common.data import open_corpus
 from nli_common.errors import InputError
 from nli_common.evaluating import Ensemble
 from nli_common.inputs import Data
+from nli_common.lexicon import Lexicon
+from nli_common.metrics import predictions
 from nli_common.options import converted, parse_options
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
@@ -21,6 +24,7 @@ from nli_common.script import Script
 from nli_common.table_reports import markdown
 from nli_common.table_runs import run_table, settle
 from nli_common.tables import Row, Table
+from nli_common.train_runs import restore
 from runs import write_corpora
 
 SCRIPTS = [path.stem for path in Path(__file__).parent.parent.joinpath("examples/paper_tables").glob("[!_]*.py")]
@@ -98,12 +102,30 @@ def test_a_table_has_ours_beside_the_papers(trained: Path) -> None:
     assert (trained / "1.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_an_ensemble_averages_probabilities(trained: Path, data: Data) -> None:
+def test_what_is_right_comes_in_the_corpus_s_order(trained: Path, data: Data) -> None:
+    """Categories and paired comparisons go by it; batches come in another."""
+    settings = json.loads((trained / "1.json").read_text())["rows"][0]["settings"]
+    run, corpus = Run(trained / f"{settings}-seed0"), open_corpus(data.test, data.cache)
+    right, _ = table_runs.evaluate_on(SCRIPT, [run], corpus, "test")
+    lexicon, labels = Lexicon.load(run.lexicon), run.read_config()["labels"]
+    model, pairs = restore(SCRIPT, run, lexicon), PairDataset(corpus, lexicon, labels, corpus.phenomena)
+    with torch.inference_mode():
+        each = [bool(model(b.premise, b.hypothesis).argmax() == b.label[0]) for b in map(pairs.__getitem__, range(60))]
+    assert right.tolist() == each and 0 < sum(each) < len(each) == len(corpus)
+
+
+def test_an_ensemble_averages_probabilities(trained: Path, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     ensemble = json.loads((trained / "1.json").read_text())["rows"][2]
     runs = [Run(trained / f"{ensemble['settings']}-seed{seed}") for seed in (0, 1)]
     corpus = open_corpus(data.test, data.cache)
     _, metrics = table_runs.evaluate_on(SCRIPT, runs, corpus, "test")
     assert ensemble["ours"]["test"] == [100 * metrics["accuracy"]] and "dev" not in ensemble["ours"]
+    asked = []
+    monkeypatch.setattr(
+        "nli_common.evaluating.predictions", lambda model, *rest: asked.append(model) or predictions(model, *rest)
+    )
+    table_runs.evaluate_on(SCRIPT, runs, corpus, "test")
+    assert isinstance(asked[0], Ensemble) and len(asked[0].models) == 2
 
     class Fixed(torch.nn.Module):
         def __init__(self, logits: list[float]) -> None:
@@ -126,7 +148,7 @@ def test_files_of_another_task_are_refused_before_any_training(data: Data, tmp_p
     assert not (tmp_path / "tables").exists()
 
 
-def test_a_table_goes_on_where_it_was_interrupted(trained: Path, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_goes_on_where_it_was_interrupted(trained: Path, data: Data) -> None:
     """Runs that are finished are not trained again, and the numbers stay."""
     before = (trained / "1.json").read_text()
     files = {path: path.stat().st_mtime_ns for path in trained.glob("*/*.safetensors")}
@@ -178,6 +200,12 @@ def test_a_columns_figures_have_the_same_decimals() -> None:
     table_of_one = Table("T", ("a",), (Row("x", {}, (88.0,)),))
     assert "| x | 88.0 |" in markdown(table_of_one, [], {"seeds": 1, "options": {}, "data": "x"})
     assert "| x | 79.00 | 29 |" in text and "| y | 77.25 |  |" in text and "| z | 77.90 | 8 |" in text
+
+
+def test_a_spread_is_that_of_a_sample() -> None:
+    assert table_reports._spread([60.0, 80.0]) == "70.0 ± 14.1"
+    mean, deviation = table_figures._ours({"ours": {"dev": [60.0, 80.0]}}, dataclasses.replace(PLAIN, shown=0))
+    assert mean == 70 and deviation == pytest.approx(14.142, abs=1e-3)
 
 
 def test_tables_that_do_not_fit_are_refused() -> None:

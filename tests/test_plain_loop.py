@@ -1,0 +1,93 @@
+"""A run against the loop that it stands for, written out: what two runs of the same code could not tell."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from decomposable_attention import SCRIPT, DecomposableAttentionConfig
+from nli_common.batches import PairDataset, loader
+from nli_common.inputs import Data
+from nli_common.recipe import Recipe, reseed
+from nli_common.runs import Run
+from nli_common.train_runs import build, train_run
+from nli_common.training import save_weights
+
+DATA, CONFIG = Data(pairs=200, vector_size=6), DecomposableAttentionConfig(hidden_size=8)
+RECIPE = Recipe(
+    optimizer="adamwr",
+    lr=3e-3,
+    clip_norm=0.1,
+    warmup_epochs=0.5,
+    epochs=2,
+    restart_epochs=3,
+    normalized_decay=0.1,
+    batch_size=32,
+)
+
+
+def history(recipe: Recipe, seed: int, folder: Path) -> list[dict[str, Any]]:
+    train_run(SCRIPT, CONFIG, recipe, DATA, seed, Run(folder))
+    told: list[dict[str, Any]] = json.loads((folder / "metrics.json").read_text())["history"]
+    return told
+
+
+def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path: Path) -> None:
+    corpora = DATA.corpora()
+    lexicon, labels = DATA.lexicon(corpora), ("entailment", "neutral", "contradiction")
+    dataset = PairDataset(corpora["train"], lexicon, labels, corpora["train"].phenomena)
+    torch.manual_seed(3)
+    model = build(SCRIPT, CONFIG, lexicon)
+    optimizer, batches = RECIPE.make_optimizer(model), loader(dataset, RECIPE.batch_size, 3)
+    expected = []
+    for epoch in range(RECIPE.epochs):
+        batches.batch_sampler.start_epoch(epoch)
+        model.train()
+        losses = []
+        for step, batch in enumerate(batches):
+            reseed(3, 0, epoch * len(batches) + step)
+            RECIPE.schedule(optimizer, epoch + step / len(batches), len(dataset), RECIPE.batch_size)
+            loss = nn.functional.cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+            losses.append(loss.item())
+        expected.append(sum(losses) / len(losses))
+    found = [epoch["loss"] for epoch in history(RECIPE, 3, tmp_path / "run")]
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("without", [{"clip_norm": None}, {"warmup_epochs": 0.0}, {"normalized_decay": 0.0}])
+def test_each_part_of_the_recipe_has_an_effect(without: dict[str, Any], tmp_path: Path) -> None:
+    """So the loop above would tell a run that lacks it."""
+    whole = history(RECIPE, 3, tmp_path / "whole")
+    part = history(dataclasses.replace(RECIPE, **without), 3, tmp_path / "part")
+    assert abs(whole[-1]["loss"] - part[-1]["loss"]) > 1e-4 * whole[-1]["loss"]
+
+
+def test_another_seed_is_another_run(tmp_path: Path) -> None:
+    losses = {history(RECIPE, seed, tmp_path / str(seed))[0]["loss"] for seed in (0, 1)}
+    assert len(losses) == 2
+
+
+def test_the_best_epochs_weights_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dev, kept = iter([0.5, 0.9, 0.7]), []
+    monkeypatch.setattr("nli_common.training.evaluate", lambda *_: {"accuracy": next(dev)})
+    monkeypatch.setattr(
+        "nli_common.training.save_weights", lambda path, model: kept.append(path) or save_weights(path, model)
+    )
+    history(dataclasses.replace(RECIPE, epochs=3), 0, tmp_path / "run")
+    assert len(kept) == 2, "after the first epoch and after the second"
+
+
+@pytest.mark.parametrize(("intra_attention", "rate"), [(False, 0.05), (True, 0.025)])
+def test_without_a_rate_the_configurations_is_taken(intra_attention: bool, rate: float, tmp_path: Path) -> None:
+    config = dataclasses.replace(CONFIG, intra_attention=intra_attention)
+    recipe = dataclasses.replace(SCRIPT.recipe, epochs=1, batch_size=50)
+    train_run(SCRIPT, config, recipe, DATA, 0, Run(tmp_path / "run"))
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["recipe"]["lr"] == rate
