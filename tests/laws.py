@@ -169,13 +169,13 @@ def an_empty_batch_gives_an_empty_batch(layer: nn.Module, sentences: Sentences) 
         assert y.shape[:2] == (0, x.shape[1])
 
 
-def every_parameter_has_the_gradient(value: float, layer: nn.Module, outputs: tuple[Tensor, ...]) -> None:
+def every_parameter_has_a_gradient_of_zero(layer: nn.Module, outputs: tuple[Tensor, ...]) -> None:
     """A parameter without one, where others have theirs, keeps processes that train together waiting for it."""
     names, parameters = zip(*layer.named_parameters(), strict=True)
     gradients = torch.autograd.grad([y.sum() for y in outputs], parameters, allow_unused=True)
     for name, gradient in zip(names, gradients, strict=True):
         assert gradient is not None, f"{name} has no gradient"
-        assert torch.all(gradient == value), f"{name} has another gradient than {value}"
+        assert torch.all(gradient == 0), f"{name} has a gradient other than 0"
 
 
 def no_mask_means_all_real(layer: nn.Module, sentences: Sentences) -> None:

@@ -271,4 +271,4 @@ def test_sentences_of_no_length_at_all(layer: Layer, device: str) -> None:
     outputs = laws.outputs(model, nothing)
     assert [y.shape[:2] for y in outputs] == [(3, 0)] * len(outputs)
     if any(True for _ in model.parameters()):
-        laws.every_parameter_has_the_gradient(0, model, outputs)
+        laws.every_parameter_has_a_gradient_of_zero(model, outputs)

@@ -247,7 +247,7 @@ def test_rows_settle_over_changes_over_the_scripts_own() -> None:
         settle(SCRIPT, Row("r"), {"epochs": "0"}, Data())
 
 
-def test_options_for_all_rows() -> None:
+def test_options_for_all_rows(tmp_path: Path) -> None:
     words = ["epochs=3", "lr=1e-3", "glorot=False", "optimizer=adam", "clip_norm=None", "vectors=a/b.txt"]
     options = parse_options(words)
     assert converted(DecomposableAttentionConfig(), options) == {"glorot": False}
@@ -265,15 +265,16 @@ def test_options_for_all_rows() -> None:
         with pytest.raises(InputError, match="expected NAME=VALUE"):
             parse_options([wrong])
     with pytest.raises(InputError, match="--options train: is an option of the table itself: --train"):
-        run_table(TABLED, "1", Data(), [], [], 1, ["train=a.jsonl"], Path("unused"))
+        run_table(TABLED, "1", Data(), [], [], 1, ["train=a.jsonl"], tmp_path / "tables")
     with pytest.raises(InputError, match="--options vector_size: is an option of the table itself: --vector-size"):
-        run_table(TABLED, "1", Data(), [], [], 1, ["vector_size=7"], Path("unused"))
+        run_table(TABLED, "1", Data(), [], [], 1, ["vector_size=7"], tmp_path / "tables")
     with pytest.raises(InputError, match="--options nothing: no row has this option"):
-        run_table(TABLED, "1", Data(), [], [], 1, ["nothing=1"], Path("unused"))
+        run_table(TABLED, "1", Data(), [], [], 1, ["nothing=1"], tmp_path / "tables")
     with pytest.raises(InputError, match="--options max_distance: every row of this table has its own"):
-        run_table(TABLED, "grid", Data(), [], [], 1, ["max_distance=1"], Path("unused"))
+        run_table(TABLED, "grid", Data(), [], [], 1, ["max_distance=1"], tmp_path / "tables")
     with pytest.raises(InputError, match="--seeds must be at least 1, got 0"):
-        run_table(TABLED, "1", Data(), [], [], 0, [], Path("unused"))
+        run_table(TABLED, "1", Data(), [], [], 0, [], tmp_path / "tables")
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

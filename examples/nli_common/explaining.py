@@ -23,8 +23,6 @@ from nli_common.script import Aligns, AlignsByHead, Propagates, Script
 Rows = list[list[float]]
 DARK = 0.645
 """Cells whose colour is at least this strong have the other colour of text: there both have a contrast of 4.5."""
-
-
 LARGEST = 500_000
 """Weights of a page; some 50 MB."""
 

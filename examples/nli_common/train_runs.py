@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -86,10 +87,16 @@ def train_run(
         if accelerator.is_main_process:
             run.drop_checkpoints()
         console.print(f"this run is finished: {run.metrics}")
-        print_metrics(console, _held_figures(run))
+        with _with_a_way_out("delete it, and the same command trains anew"):
+            held = held_metrics(run.metrics)[1]
+        print_metrics(console, held)
         return
 
-    lexicon = _held_lexicon(run) if run.lexicon.exists() else data.lexicon(corpora)
+    if run.lexicon.exists():
+        with _with_a_way_out("delete it, and the same command writes it anew"):
+            lexicon = Lexicon.load(run.lexicon)
+    else:
+        lexicon = data.lexicon(corpora)
     torch.manual_seed(seed)
     model = build(script, config, lexicon)
     accelerator.wait_for_everyone()
@@ -145,19 +152,13 @@ def train_run(
         print_metrics(console, results[shown])
 
 
-def _held_lexicon(run: Run) -> Lexicon:
+@contextlib.contextmanager
+def _with_a_way_out(way_out: str) -> Iterator[None]:
+    """What is wrong with a file of a run is told with what mends it."""
     try:
-        return Lexicon.load(run.lexicon)
+        yield
     except InputError as error:
-        raise InputError(f"{error}; delete it, and the same command writes it anew") from None
-
-
-def _held_figures(run: Run) -> Metrics:
-    try:
-        held: Metrics = held_metrics(run.metrics)[1]
-    except InputError as error:
-        raise InputError(f"{error}; delete it, and the same command trains anew") from None
-    return held
+        raise InputError(f"{error}; {way_out}") from None
 
 
 def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
