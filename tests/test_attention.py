@@ -13,7 +13,15 @@ from torch.testing import assert_close
 import laws
 import oracles
 import strategies
-from nlilayers import DistancePrior, GaussianPrior, GaussianSelfAttention, LinearPrior, ZipfPrior, functional
+from nlilayers import (
+    DistancePrior,
+    GaussianPrior,
+    GaussianSelfAttention,
+    HeadPriors,
+    LinearPrior,
+    ZipfPrior,
+    functional,
+)
 from strategies import Sentences, normal
 
 EMBED_DIM, HEADS = 6, 3
@@ -112,6 +120,41 @@ def test_multi_head_attention_equals_the_loop(build, beta, sentence: Sentences, 
         assert_close(
             ours[b][mask], torch.tensor(expected, dtype=torch.float64).view(-1, EMBED_DIM), atol=1e-10, rtol=1e-9
         )
+
+
+HEAD_PRIORS = [PRIORS[name] for name in ("Eq 4", "Eq 19", "Eq 20")]
+
+
+@given(sentence=SENTENCES, window=WINDOWS, seed=strategies.seeds)
+def test_each_head_can_have_a_prior_of_its_own(sentence: Sentences, window: int | None, seed: int) -> None:
+    layer = attention(seed=seed, prior=HeadPriors(exact(build()) for build, _ in HEAD_PRIORS), window=window)
+    blocks = [w.split(EMBED_DIM // HEADS) for w in layer.in_proj.weight.chunk(3)]
+    identity = torch.eye(EMBED_DIM // HEADS).tolist()
+    ours = layer(sentence.x, sentence.mask)
+    for b, mask in enumerate(sentence.mask):
+        words, positions = sentence.x[b][mask].tolist(), mask.nonzero()[:, 0].tolist()
+        expected = [[] for _ in words]
+        for h, (_, beta) in enumerate(HEAD_PRIORS):
+            head = tuple(block[h].tolist() for block in blocks)
+            alone = oracles.multi_head_self_attention(words, positions, [head], identity, beta, window)
+            for row, y in zip(expected, alone, strict=True):
+                row += y
+        expected = [oracles.linear(row, layer.out_proj.weight.tolist()) for row in expected]
+        assert_close(
+            ours[b][mask], torch.tensor(expected, dtype=torch.float64).view(-1, EMBED_DIM), atol=1e-10, rtol=1e-9
+        )
+
+
+def test_heads_that_share_a_prior_are_heads_with_equal_ones() -> None:
+    x, mask = normal(1, 2, 9, EMBED_DIM), torch.arange(9) < torch.tensor([[9], [6]])
+    shared, apart = attention(), attention(prior=HeadPriors(exact(GaussianPrior()) for _ in range(HEADS)))
+    assert_close(apart(x, mask), shared(x, mask), atol=1e-12, rtol=1e-12)
+    assert "(0-2): 3 x GaussianPrior(w=0.1, b=-0.1)" in repr(apart.prior)
+
+
+def test_as_many_priors_as_heads() -> None:
+    with pytest.raises(ValueError, match="prior must have one prior for each of the 3 heads, got 2"):
+        attention(prior=HeadPriors([GaussianPrior(), ZipfPrior()]))
 
 
 @given(sentence=SENTENCES, window=WINDOWS, bias=st.booleans())

@@ -29,6 +29,7 @@ SIZES = {
 }
 WITHOUT_STATE = {
     "DecomposableAlign": (),
+    "HeadPriors": ([nlilayers.GaussianPrior()],),
     "IntraAlign": (),
     "SinusoidalPositionalEncoding": (6,),
 }

@@ -14,7 +14,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import oracles
-from nlilayers import DistancePrior, GaussianPrior, IntraAlign, LinearPrior, ZipfPrior, functional
+from nlilayers import DistancePrior, GaussianPrior, HeadPriors, IntraAlign, LinearPrior, ZipfPrior, functional
 from strategies import FEATURES, normal
 
 PRIORS = {
@@ -318,3 +318,43 @@ def test_the_functions_raise_half_precision_too() -> None:
     half, far = torch.tensor(0.1, dtype=torch.float16), torch.tensor([0, 300])
     assert_close(functional.gaussian_bias(half, -half, far), torch.tensor([-0.1, -8999.9]), atol=3.0, rtol=1e-3)
     assert functional.linear_bias(-half, far).dtype == torch.float32
+
+
+class Level(nn.Module):
+    """A prior of one number, which has to be told both lengths."""
+
+    def forward(self, query_length: int, key_length: int) -> torch.Tensor:
+        return torch.zeros(())
+
+
+def test_heads_have_their_priors_in_order() -> None:
+    priors = [GaussianPrior(0.3), ZipfPrior(), DistancePrior(2), LinearPrior(-2.0)]
+    priors[2].bias.data = normal(1, 6).float()
+    heads = HeadPriors(priors)
+    for n, m in ((5, 5), (4, 7), (0, 3), (1, 1)):
+        bias = heads(n, m)
+        assert bias.shape == (4, n, m)
+        for ours, prior in zip(bias, priors, strict=True):
+            assert torch.equal(ours, prior(n, m))
+    assert torch.equal(heads(6), heads(6, 6))
+    assert HeadPriors([Level(), GaussianPrior()])(3).shape == (2, 3, 3)
+
+
+def test_heads_go_back_to_their_starts_and_learn_apart() -> None:
+    heads = HeadPriors(GaussianPrior(w) for w in (0.1, 0.2))
+    start = heads(4)
+    assert len(list(heads.parameters())) == 4 and not torch.equal(start[0], start[1])
+    (gradient,) = torch.autograd.grad(start[1].sum(), heads.priors[0].rho, allow_unused=True)
+    assert gradient is None or gradient == 0
+    for parameter in heads.parameters():
+        nn.init.constant_(parameter, 3.0)
+    heads.reset_parameters()
+    assert torch.equal(heads(4), start)
+    HeadPriors([Level()]).reset_parameters()
+
+
+def test_no_priors_and_one_head_that_would_get_several_are_refused() -> None:
+    with pytest.raises(ValueError, match="priors must have at least one prior, got none"):
+        HeadPriors([])
+    with pytest.raises(ValueError, match=r"prior must give a matrix, one for all heads, got shape \(2, 5, 5\)"):
+        IntraAlign(prior=HeadPriors([ZipfPrior(), ZipfPrior()]))(torch.zeros(2, 5, 3))

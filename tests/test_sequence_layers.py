@@ -20,6 +20,7 @@ from nlilayers import (
     GatedConvEncoder,
     GaussianPrior,
     GaussianSelfAttention,
+    HeadPriors,
     Highway,
     IntraAlign,
     LinearPrior,
@@ -165,6 +166,10 @@ LAYERS = {
     "GaussianSelfAttention, Zipf": Layer(lambda: attention(ZipfPrior()), backend=GRAPH),
     "GaussianSelfAttention, bucketed": Layer(lambda: attention(DistancePrior(2)), backend=GRAPH),
     "GaussianSelfAttention, linear": Layer(lambda: attention(LinearPrior()), backend=GRAPH),
+    "GaussianSelfAttention, a prior for each head": Layer(
+        lambda: attention(HeadPriors([GaussianPrior(), DistancePrior(2), *(LinearPrior(),) * (FEATURES - 2)])),
+        backend=GRAPH,
+    ),
     "GaussianSelfAttention, window": Layer(lambda: attention(window=2), backend=GRAPH),
     "GaussianSelfAttention, two deep": Layer(lambda: TwoDeep(attention(), attention(window=1)), backend=GRAPH),
     "GatedConvBlock": Layer(lambda: HiddenAndCell(GatedConvBlock(FEATURES, FEATURES)), backend=GRAPH),

@@ -17,7 +17,7 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import strategies
-from nlilayers import GaussianPrior, GaussianSelfAttention, LinearPrior, _passages, functional, masking
+from nlilayers import GaussianPrior, GaussianSelfAttention, HeadPriors, LinearPrior, _passages, functional, masking
 from nlilayers._passages import cut_into_passages, join_passages
 from strategies import normal
 
@@ -576,6 +576,77 @@ def test_where_blocks_would_not_pay_the_whole_matrix_is_taken() -> None:
     assert not blocks_used(attention(window=300), x)
     assert not blocks_used(attention(), x[:, :60]), "short"
     assert not blocks_used(attention(None), x)
+
+
+def heads(*widths: float) -> HeadPriors:
+    return HeadPriors(GaussianPrior(w, -0.1, dtype=torch.float64) for w in widths)
+
+
+@pytest.mark.parametrize("lengths", [(600, 600), (600, 37), None])
+@pytest.mark.parametrize("window", ["auto", 20])
+def test_heads_of_their_own_widths_equal_the_whole_matrix(window: int | str, lengths: tuple[int, ...] | None) -> None:
+    prior = heads(*(0.1 * 2.0**k for k in range(HEADS)))
+    layer, x = attention(window, prior=prior), normal(1, 2, 600, EMBED_DIM, scale=0.5).requires_grad_()
+    mask = None if lengths is None else mask_of(*lengths, width=600)
+    assert blocks_used(layer, x, mask)
+    near = None if window == "auto" else (functional.token_distances(600).abs() <= window)[None, None]
+    results = []
+    for model in (layer, attention(None, prior=prior)):
+        if model is layer:
+            y = model(x, mask)
+        else:
+            q, k, v = model.in_proj(x).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+            scores = functional.attention_scores(q, k, model.scale) + prior(600)
+            seen = torch.ones(2, 1, 1, 600, dtype=torch.bool) if mask is None else mask[:, None, None]
+            weights = masking.masked_softmax(scores, seen if near is None else seen & near)
+            y = masking.zero_padding(model.out_proj(functional.attend(weights, v).transpose(1, 2).flatten(2)), mask)
+        y.backward(normal(2, *y.shape))
+        results.append([y.detach(), x.grad, *(p.grad.clone() for p in model.parameters())])
+        x.grad = None
+        prior.zero_grad()
+    for ours, expected in zip(*results, strict=True):
+        assert_close(ours, expected, atol=2e-6 * expected.abs().max().item(), rtol=0)
+
+
+@pytest.mark.parametrize("widest", range(HEADS))
+def test_the_head_that_looks_farthest_decides_the_window(widest: int) -> None:
+    """By its prior, or by how far apart its scores lie; one alone, not the widest prior with the largest range."""
+    widths = [0.4] * HEADS
+    widths[widest] = 0.05
+    x, alone = normal(17, 1, 900, EMBED_DIM), attention(prior=GaussianPrior(0.05, dtype=torch.float64))
+    layer = attention(prior=heads(*widths))
+    size = EMBED_DIM // HEADS
+    for model in (layer, alone):
+        # The scores of the other heads are alike; theirs of the widest prior are what decides.
+        model.in_proj.weight.data[EMBED_DIM : 2 * EMBED_DIM] *= 1e-3
+        model.in_proj.weight.data[EMBED_DIM + widest * size : EMBED_DIM + (widest + 1) * size] *= 1e3
+    assert elements_of(layer, x) == elements_of(alone, x) > elements_of(attention(prior=heads(*[0.4] * HEADS)), x)
+    # The widest range beside a narrow prior asks for less than beside the widest.
+    layer.in_proj.weight.data[EMBED_DIM + widest * size : EMBED_DIM + (widest + 1) * size] *= 1e-3
+    other = (widest + 1) % HEADS
+    layer.in_proj.weight.data[EMBED_DIM + other * size : EMBED_DIM + (other + 1) * size] *= 1e3
+    assert elements_of(layer, x) < elements_of(alone, x)
+    assert torch.all(layer.discarded_mass_bound(x) <= layer.tolerance)
+
+
+def test_the_certificate_of_heads_is_each_ones_own() -> None:
+    prior, x = heads(*(0.02 * 2.0**k for k in range(HEADS))), normal(15, 1, 300, EMBED_DIM, scale=1e-3)
+    layer, distance = attention(8, prior=prior), functional.token_distances(300)
+    lost = (attention(None, prior=prior).attention_weights(x) * (distance.abs() > 8)).sum(3)
+    bound = layer.discarded_mass_bound(x)
+    assert torch.all(lost <= bound) and torch.all((bound <= 1.01 * lost)[:, :, 30:-30])
+    assert torch.all(bound[:, 1:] < 0.5 * bound[:, :-1])
+
+
+@pytest.mark.parametrize("place", range(HEADS))
+def test_heads_with_any_other_prior_take_the_whole_matrix(place: int) -> None:
+    x = normal(7, 1, 400, EMBED_DIM)
+    for other in (LinearPrior(-0.1), Wide(), WideBehind()):
+        priors = [GaussianPrior() for _ in range(HEADS)]
+        assert blocks_used(attention(prior=HeadPriors(priors)), x)
+        priors[place] = other
+        assert not blocks_used(attention(prior=HeadPriors(priors)), x)
+    assert not blocks_used(attention(prior=HeadPriors([GaussianPrior(), *[LinearPrior()] * (HEADS - 1)])), x)
 
 
 def test_vmap_and_the_meta_device_have_no_numbers_to_choose_a_window_by() -> None:

@@ -14,6 +14,7 @@ from nlilayers._highway import Highway as Highway
 from nlilayers._position import SinusoidalPositionalEncoding as SinusoidalPositionalEncoding
 from nlilayers._priors import DistancePrior as DistancePrior
 from nlilayers._priors import GaussianPrior as GaussianPrior
+from nlilayers._priors import HeadPriors as HeadPriors
 from nlilayers._priors import LinearPrior as LinearPrior
 from nlilayers._priors import ZipfPrior as ZipfPrior
 
@@ -27,6 +28,7 @@ __all__ = [
     "GatedConvEncoder",
     "GaussianPrior",
     "GaussianSelfAttention",
+    "HeadPriors",
     "Highway",
     "IntraAlign",
     "LinearPrior",

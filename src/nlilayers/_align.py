@@ -107,7 +107,8 @@ class IntraAlign(nn.Module):
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`a'` ``(b, n, d)``, 0 at padding.
 
     Raises:
-        ValueError: if x is not ``(batch, length, features)``, or the mask is not boolean of its ``(batch, length)``.
+        ValueError: if x is not ``(batch, length, features)``, if the mask is not boolean of its ``(batch, length)``, or
+            if the prior gives several heads.
 
     Example::
 
@@ -137,6 +138,8 @@ class IntraAlign(nn.Module):
         features = self.feedforward(x)
         scores = functional.dot_scores(features, features)
         log_bias = None if self.prior is None else self.prior(x.shape[1], x.shape[1])
+        if log_bias is not None and log_bias.ndim > 2:
+            raise ValueError(f"prior must give a matrix, one for all heads, got shape {tuple(log_bias.shape)}")
         return functional.intra_alignment_weights(scores, log_bias, mask)
 
 

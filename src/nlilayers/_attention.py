@@ -10,7 +10,7 @@ from nlilayers import functional
 from nlilayers._checks import require_mask, require_probability, require_sequence
 from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
-from nlilayers._priors import GaussianPrior
+from nlilayers._priors import GaussianPrior, HeadPriors
 from nlilayers._values import read_values
 from nlilayers.masking import zero_padding
 
@@ -33,10 +33,11 @@ class GaussianSelfAttention(nn.Module):
         y_i = \sum_j \mathop{\mathrm{softmax}}_j\left( \beta(i - j) + \tau\, q_i^\top k_j \right) v_j
 
     in each head, with the queries, keys and values :math:`q, k, v = W_Q x, W_K x, W_V x` and the log-bias
-    :math:`\beta` of the prior, Eq 4's by default. All heads share one prior, and each layer has its own. The paper
-    prints :math:`\tau = 1` for a single head without projections, and builds on the Transformer, whose
-    :math:`1/\sqrt{d/h}` is the default here. Sums and softmaxes run over real tokens. Words know their order through
-    the prior alone, and only its distances: padding on the left changes nothing.
+    :math:`\beta` of the prior, Eq 4's by default. All heads share one prior, and each layer has its own;
+    :class:`HeadPriors` are one for each head. The paper prints :math:`\tau = 1` for a single head without projections,
+    and builds on the Transformer, whose :math:`1/\sqrt{d/h}` is the default here. Sums and softmaxes run over real
+    tokens. Words know their order through the prior alone, and only its distances: padding on the left changes
+    nothing.
 
     Args:
         embed_dim: :math:`d`, the features of a word.
@@ -48,8 +49,8 @@ class GaussianSelfAttention(nn.Module):
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any. ``"auto"`` means any, too, but
             leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand
             (see :func:`nlilayers.functional.smallest_window`). Its cost is then linear in the length, as that of any
-            window is. Short sentences, compiled code and, with ``"auto"``, other priors than a :class:`GaussianPrior`
-            take the whole matrix of scores, for which a window is a mask.
+            window is. Short sentences, compiled code and, with ``"auto"``, priors that are not Gaussian take the whole
+            matrix of scores, for which a window is a mask.
         tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default
             is below the rounding of float32.
         scale: :math:`\tau`; ``None`` is :math:`1/\sqrt{d/h}`.
@@ -64,9 +65,10 @@ class GaussianSelfAttention(nn.Module):
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`\tilde x` ``(b, n, d)``, 0 at padding.
 
     Raises:
-        ValueError: if ``num_heads`` does not divide ``embed_dim``, if ``dropout`` is no probability, if ``window`` is
-            neither ``None`` nor ``"auto"`` nor an integer of at least 0, if ``tolerance`` is not between 0 and 1, if x
-            is not ``(batch, length, embed_dim)``, or if the mask is not boolean of its ``(batch, length)``.
+        ValueError: if ``num_heads`` does not divide ``embed_dim``, if there are more or fewer priors than heads, if
+            ``dropout`` is no probability, if ``window`` is neither ``None`` nor ``"auto"`` nor an integer of at least
+            0, if ``tolerance`` is not between 0 and 1, if x is not ``(batch, length, embed_dim)``, or if the mask is
+            not boolean of its ``(batch, length)``.
 
     Example::
 
@@ -103,6 +105,8 @@ class GaussianSelfAttention(nn.Module):
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else scale
         self.prior = GaussianPrior(device=device, dtype=dtype) if prior is None else prior
+        if isinstance(prior, HeadPriors) and len(prior.priors) != num_heads:
+            raise ValueError(f"prior must have one prior for each of the {num_heads} heads, got {len(prior.priors)}")
         self.in_proj = nn.Linear(embed_dim, 3 * embed_dim, bias=bias, device=device, dtype=dtype)
         self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         self.reset_parameters()
@@ -150,8 +154,8 @@ class GaussianSelfAttention(nn.Module):
         scores = functional.windowed_scores(queries, keys, self._block_bias(window), mask, self.scale)
         normalizer = rearrange(scores.logsumexp(-1), "b h blocks i -> b h (blocks i)")[:, :, : x.shape[1]]
         # As many keys beyond the window on either side as the sentence has words: no word has more.
-        after, before = self.prior(1, x.shape[1])[0], self.prior(x.shape[1], 1)[:, 0]
-        log_tail = torch.cat([after[window + 1 :], before[window + 1 :]]).logsumexp(0)
+        beyond = [side[..., window + 1 :] for side in self._both_sides(x.shape[1])]
+        log_tail = torch.cat(beyond, dim=-1).logsumexp(-1, keepdim=True).to(normalizer.dtype)
         largest = functional.score_bound(queries, keys, self.scale, mask)
         bound = functional.discarded_mass_certificate(normalizer, largest, log_tail)
         return bound if mask is None else bound.masked_fill(~mask[:, None], 0)
@@ -177,7 +181,7 @@ class GaussianSelfAttention(nn.Module):
 
     def _in_passages(self, projected: Tensor, mask: Tensor | None, window: int) -> Tensor:
         log_bias = self._block_bias(window)
-        size = len(log_bias)
+        size = log_bias.shape[-2]
         passages = cut_into_passages(projected, size)
         masks = [None] * len(passages) if mask is None else cut_into_passages(mask, size)
         views = []
@@ -203,30 +207,41 @@ class GaussianSelfAttention(nn.Module):
         return window if BLOCKS_PAY * _block_size(window) <= length else None
 
     def _smallest_window(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int:
-        length = queries.shape[2]
-        if not isinstance(self.prior, GaussianPrior):
+        length, priors = queries.shape[2], _gaussians_of(self.prior)
+        if not priors:
             return length
         with torch.no_grad():
-            score_range = functional.score_range(queries, keys, self.scale, mask, mask).amax()
-            holes = score_range.new_zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
-            w, b = self.prior.w, self.prior.b
+            ranges = functional.score_range(queries, keys, self.scale, mask, mask).amax(0)
+            if len(priors) == 1:
+                ranges = ranges.amax(0, keepdim=True)
+            holes = ranges.new_zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
+            w, b = torch.stack([prior.w for prior in priors]), torch.stack([prior.b for prior in priors])
             # A subclass or a hook may have made another prior of it, of one side or of both.
-            promised = functional.gaussian_bias(w, b, functional.token_distances(1, length, w.device)[0])
-            sides = torch.stack([self.prior(1, length)[0], self.prior(length, 1)[:, 0]])
-            facts = [score_range, w, b, holes, (sides == promised).all()]
-            known = read_values(torch.stack([fact.to(score_range) for fact in facts]))
-        if known is None or not known[-1]:
+            distances = functional.token_distances(1, length, w.device)
+            promised = functional.gaussian_bias(w[:, None], b[:, None], distances)
+            kept = [(side == promised).all() for side in self._both_sides(length)]
+            facts = [fact.to(ranges) for fact in (*kept, holes, *ranges, *w, *b)]
+            known = read_values(torch.stack(facts))
+        if known is None or not all(known[:2]):
             return length
-        largest_range, *exact, has_holes, _ = known
-        known_w, known_b = torch.tensor(exact, dtype=torch.float64, device="cpu")
-        log_bias = functional.gaussian_bias(known_w, known_b, torch.arange(length, device="cpu"))
-        # The range was computed in floating point too.
-        return functional.smallest_window(log_bias, 1.001 * largest_range, self.tolerance, holes=bool(has_holes))
+        has_holes, scalars = bool(known[2]), torch.tensor(known[3:], dtype=torch.float64, device="cpu")
+        distances = torch.arange(length, device="cpu")
+        windows = []
+        for known_range, known_w, known_b in scalars.view(3, -1).mT:
+            log_bias = functional.gaussian_bias(known_w, known_b, distances)
+            # The range was computed in floating point too.
+            score_range = 1.001 * known_range.item()
+            windows.append(functional.smallest_window(log_bias, score_range, self.tolerance, holes=has_holes))
+        return max(windows)
+
+    def _both_sides(self, length: int) -> tuple[Tensor, Tensor]:
+        """The bias of a first word for each word behind it, and of a last one for those before, ``(..., length)``."""
+        return self.prior(1, length)[..., 0, :], self.prior(length, 1)[..., :, 0]
 
     def _block_bias(self, window: int) -> Tensor:
         """The bias of a block's words for their own block and the two beside it: a slice of the matrix of all three."""
         size = _block_size(window)
-        log_bias: Tensor = self.prior(3 * size, 3 * size)[size : 2 * size]
+        log_bias: Tensor = self.prior(3 * size, 3 * size)[..., size : 2 * size, :]
         if isinstance(self.window, str):
             return log_bias
         distances = functional.token_distances(3 * size, device=log_bias.device)[size : 2 * size]
@@ -235,6 +250,13 @@ class GaussianSelfAttention(nn.Module):
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, window={self.window!r}, scale={self.scale:.4g}"
+
+
+def _gaussians_of(prior: nn.Module) -> list[GaussianPrior]:
+    """One prior for all heads, or one for each, if Gaussian they are."""
+    priors = list(prior.priors) if isinstance(prior, HeadPriors) else [prior]
+    gaussians = [prior for prior in priors if isinstance(prior, GaussianPrior)]
+    return gaussians if len(gaussians) == len(priors) else []
 
 
 def _side_by_side(heads: Tensor) -> Tensor:

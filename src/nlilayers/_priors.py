@@ -1,11 +1,12 @@
 """Distance priors: additive log-biases of the distance between two tokens.
 
 Each maps a query length and a key length to the bias of every (query, key) pair, and fits every layer that takes a
-``prior``.
+``prior``; those of several heads fit an attention of as many.
 """
 
 import math
 import sys
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -281,6 +282,63 @@ class DistancePrior(nn.Module):
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
         return f"max_distance={self.max_distance}"
+
+
+class HeadPriors(nn.Module):
+    r"""A prior for each head of an attention, where one would hold for all: Guo et al. 2019 leave it open.
+
+    https://doi.org/10.1609/aaai.v33i01.33016489
+
+    .. math:: \beta_h(\delta), \qquad h = 1, 2, \dots
+
+    Heads can then look at different distances. They need not have priors of one kind.
+
+    Args:
+        priors: :math:`\beta_h` in the order of the heads, modules that map two lengths to a log-bias.
+
+    Attributes:
+        priors: the same, as a list of modules.
+
+    Shape:
+        → ``(h, query_length, key_length)``.
+
+    Raises:
+        ValueError: if there is no prior.
+
+    Example::
+
+        >>> from nlilayers import GaussianSelfAttention, HeadPriors, LinearPrior
+        >>> slopes = HeadPriors(LinearPrior(w=-(2.0**-h)) for h in range(1, 5))
+        >>> slopes(1, 3)[:, 0]
+        tensor([[-0.0000, -0.5000, -1.0000],
+                [-0.0000, -0.2500, -0.5000],
+                [-0.0000, -0.1250, -0.2500],
+                [-0.0000, -0.0625, -0.1250]], grad_fn=<SelectBackward0>)
+        >>> attention = GaussianSelfAttention(120, num_heads=4, prior=slopes)
+    """
+
+    def __init__(self, priors: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.priors = nn.ModuleList(priors)
+        if not len(self.priors):
+            raise ValueError("priors must have at least one prior, got none")
+
+    def reset_parameters(self) -> None:
+        """Let every prior that can go back to its start."""
+        for prior in self.priors:
+            reset = getattr(prior, "reset_parameters", None)
+            if reset is not None:
+                reset()
+
+    def forward(self, query_length: int, key_length: int | None = None) -> Tensor:
+        """The log-bias to add to the scores of each head, query (rows) and key (columns).
+
+        Args:
+            query_length: n.
+            key_length: m; ``None`` means n.
+        """
+        shape = query_length, query_length if key_length is None else key_length
+        return torch.stack([prior(*shape).expand(shape) for prior in self.priors])
 
 
 def _softplus(unbounded: Tensor) -> Tensor:

@@ -55,7 +55,7 @@ def self_attention_weights(
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any.
 
     Shape:
-        ``(b, h, n, n)``, ``(n, n)``, ``(b, n)`` → ``(b, h, n, n)``; rows of padding are 0.
+        ``(b, h, n, n)``, ``(n, n)`` or ``(h, n, n)``, ``(b, n)`` → ``(b, h, n, n)``; rows of padding are 0.
 
     Raises:
         ValueError: if the mask has another dtype or shape.

@@ -27,8 +27,8 @@ def windowed_scores(
         scale: :math:`\tau`.
 
     Shape:
-        ``(b, h, n, d)``, ``(b, h, n, d)``, ``(w, 3 w)``, ``(b, n)`` → ``(b, h, blocks, w, 3 w)``, in at least
-        float32.
+        ``(b, h, n, d)``, ``(b, h, n, d)``, ``(w, 3 w)`` or ``(h, w, 3 w)``, ``(b, n)`` →
+        ``(b, h, blocks, w, 3 w)``, in at least float32.
 
     Example::
 
@@ -39,12 +39,12 @@ def windowed_scores(
         tensor([[0.0000, 0.0000, 0.2500, 0.2500, 0.2500, 0.2500],
                 [0.2500, 0.2500, 0.2500, 0.2500, 0.0000, 0.0000]])
     """
-    size, length = log_bias.shape[0], queries.shape[2]
+    size, length = log_bias.shape[-2], queries.shape[2]
     rows = rearrange(_filled(queries * scale, size), "b h (blocks i) d -> b h blocks i d", i=size)
     scores = dot_scores(rows, _with_neighbours(keys, size))
     real = torch.ones(1, length, dtype=torch.bool, device=keys.device) if mask is None else mask
     columns = rearrange(_with_neighbours(real[:, None, :, None], size), "b h blocks j one -> b h blocks one j")
-    biased = (scores + log_bias).to(at_least_float32(scores.dtype))
+    biased = (scores + log_bias.unsqueeze(-3)).to(at_least_float32(scores.dtype))
     # Not minus infinity: the softmax of padding with no real token near it stays finite.
     return biased.masked_fill(~columns, torch.finfo(biased.dtype).min)
 
