@@ -8,6 +8,7 @@ Commands::
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -28,7 +29,6 @@ from nlilayers.masking import masked_max, masked_mean, masked_sum, zero_padding
 from paper_tables.cafe import TABLES
 
 Kind: TypeAlias = Literal["highway", "fc"]
-LAYERS: Mapping[Kind, Callable[[int, int], nn.Module]] = {"highway": Highway, "fc": feedforward}
 POOLS = {"avgmax": (masked_max, masked_mean), "sum": (masked_sum,), "avg": (masked_mean,)}
 NUM_TAGS = 50
 """Rows of the table of tags: 0 is an unknown one, as is every tag beyond the table."""
@@ -62,8 +62,12 @@ class CAFEConfig:
     """Highway or rectified encoder layers (ablation 6)."""
     prediction: Kind = "highway"
     """Highway or rectified prediction layers (ablation 5, and the MLP of Table 1)."""
+    rectified_projection: bool = False
+    """Rectify what a highway layer between different widths carries on; the paper calls it nonlinear."""
     factorize: bool = True
     """Compare by factorization machines; without, by rectified units (ablation 1)."""
+    linear_units: bool = False
+    """Do not rectify those units; the paper's FC does not tell."""
     inter_attention: bool = True
     """Align the sentences with each other (ablation 4, and the first setting of Table 1)."""
     without: Literal["cat", "sub", "mul"] | None = None
@@ -77,7 +81,7 @@ class CAFEConfig:
         sizes = ("encoder_size", "num_factors", "lstm_size", "prediction_size", "char_size", "num_classes")
         require_at_least(1, self, *sizes)
         require_at_least(0, self, "char_filters", "tag_size")
-        require_dropout(self.dropout)
+        require_dropout(self)
         if self.without not in ("cat", "sub", "mul", None):
             raise ValueError(f"without must be cat, sub, mul or None, got {self.without!r}")
 
@@ -104,18 +108,18 @@ class CAFE(nn.Module):
         self.config = config
         r, h, n = config.encoder_size, config.lstm_size, config.prediction_size
         words = WordFeatures(config, lexicon)
-        self.encode = nn.Sequential(words, *layers(config.encoder, words.size, r, r, dropout=config.dropout))
-        self.intra_align = IntraAlign(layers("fc", r, r, dropout=config.dropout))
+        self.encode = nn.Sequential(words, *layers(config, config.encoder, words.size, r, r))
+        self.intra_align = IntraAlign(layers(config, "fc", r, r))
         self.intra_compare = comparison(config)
         if config.inter_attention:
-            self.inter_align = DecomposableAlign(layers("fc", r, r, dropout=config.dropout))
+            self.inter_align = DecomposableAlign(layers(config, "fc", r, r))
             self.inter_compare = comparison(config)
             self.leading_tokens: tuple[str, ...] = ()
         augmented = r + len(config.features) + r * config.append_intra
         self.lstm = SentenceLSTM(augmented, h, bidirectional=config.bidirectional)
         self.dropout = nn.Dropout(config.dropout)
         pooled = h * (1 + config.bidirectional) * len(POOLS[config.pooling])
-        self.predict = layers(config.prediction, 4 * pooled, n, n, dropout=config.dropout)
+        self.predict = layers(config, config.prediction, 4 * pooled, n, n)
         self.predict.append(nn.Linear(n, config.num_classes))
         start_from_xavier(self)
 
@@ -195,7 +199,7 @@ class CharacterCNN(nn.Module):
 
 
 class AblatedComparison(nn.Module):
-    """Some of the machines of an :class:`AlignmentFactorization`, or a rectified unit in place of each."""
+    """Some of the machines of an :class:`AlignmentFactorization`, or a unit, rectified or not, in place of each."""
 
     def __init__(self, config: CAFEConfig) -> None:
         super().__init__()
@@ -203,7 +207,8 @@ class AblatedComparison(nn.Module):
         self.units = nn.ModuleDict()
         for name, machine in {"cat": fm.concat, "sub": fm.subtract, "mul": fm.multiply}.items():
             if name != config.without:
-                self.units[name] = machine if config.factorize else feedforward(machine.in_features, 1)
+                unit = feedforward(machine.in_features, 1)
+                self.units[name] = machine if config.factorize else unit[:1] if config.linear_units else unit
 
     def forward(self, x: Tensor, aligned: Tensor) -> Tensor:
         """The scalars of each word."""
@@ -218,9 +223,14 @@ def comparison(config: CAFEConfig) -> nn.Module:
     return AblatedComparison(config)
 
 
-def layers(kind: Kind, *sizes: int, dropout: float) -> nn.Sequential:
+def layers(config: CAFEConfig, kind: Kind, *sizes: int) -> nn.Sequential:
     """Layers of these sizes, the first of them being what enters, with dropout after each."""
-    parts = ((LAYERS[kind](*ends), nn.Dropout(dropout)) for ends in pairwise(sizes))
+    projected = torch.relu if config.rectified_projection else None
+    make: Mapping[Kind, Callable[[int, int], nn.Module]] = {
+        "highway": partial(Highway, projection_activation=projected),
+        "fc": feedforward,
+    }
+    parts = ((make[kind](*ends), nn.Dropout(config.dropout)) for ends in pairwise(sizes))
     return nn.Sequential(*(part for pair in parts for part in pair))
 
 

@@ -8,7 +8,9 @@ Commands::
         --premise "Bob is awake." --hypothesis "Bob is asleep."
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +27,13 @@ from nlilayers import DecomposableAlign, DistancePrior, IntraAlign
 from nlilayers.masking import masked_sum
 from paper_tables.decomposable_attention import TABLES
 
+Distances = Literal["signed", "absolute", "two-sided"]
+READINGS: Mapping[Distances, Mapping[str, Any]] = {
+    "signed": {},
+    "absolute": {"signed": False},
+    "two-sided": {"far_buckets": 2},
+}
+
 
 @dataclass(frozen=True)
 class DecomposableAttentionConfig:
@@ -36,10 +45,16 @@ class DecomposableAttentionConfig:
     """Width of the projection and of every feed-forward layer."""
     projection_bias: bool = False
     """Let the projection of the words have a bias; the paper calls it a matrix."""
+    trained_null: bool = False
+    """Train the vector of NULL; the paper is silent."""
     dropout: float = 0.2
     """Between the two layers of every feed-forward network (the paper does not say where)."""
+    input_dropout: float = 0.0
+    """Before every feed-forward network."""
     max_distance: int = 10
     """Distances beyond it share one bias (intra-attention)."""
+    distances: Distances = "signed"
+    """With signs, without, or with signs and a bias for those beyond on each side; the paper is silent."""
     glorot: bool = True
     """Start from Glorot's weights; torch's own are smaller, and leave intra-attention more room to find word order."""
     num_classes: NumClasses = 3
@@ -47,7 +62,13 @@ class DecomposableAttentionConfig:
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
         require_at_least(1, self, "hidden_size", "num_classes")
-        require_dropout(self.dropout)
+        require_dropout(self, "dropout", "input_dropout")
+
+    def network(self, in_features: int) -> nn.Sequential:
+        """F, G, H or F_intra: two rectified layers."""
+        d = self.hidden_size
+        layers = feedforward(in_features, d, d, dropout=self.dropout)
+        return layers.insert(0, nn.Dropout(self.input_dropout)) if self.input_dropout else layers
 
     @property
     def learning_rate(self) -> float:
@@ -69,18 +90,15 @@ class DecomposableAttention(nn.Module):
         super().__init__()
         d = config.hidden_size
         fragment = 2 * d if config.intra_attention else d
-        self.embedding = WordsBehindNull(lexicon)
+        self.embedding = WordsBehindNull(lexicon, trained=config.trained_null)
         self.projection = nn.Linear(lexicon.dim, d, bias=config.projection_bias)
         self.intra = None
         if config.intra_attention:
-            self.intra = IntraAlign(
-                feedforward(d, d, d, dropout=config.dropout), prior=DistancePrior(config.max_distance)
-            )
-        self.attend = DecomposableAlign(feedforward(fragment, d, d, dropout=config.dropout))
-        self.compare = feedforward(2 * fragment, d, d, dropout=config.dropout)
-        self.aggregate = nn.Sequential(
-            feedforward(2 * d, d, d, dropout=config.dropout), nn.Linear(d, config.num_classes)
-        )
+            prior = DistancePrior(config.max_distance, **READINGS[config.distances])
+            self.intra = IntraAlign(config.network(d), prior=prior)
+        self.attend = DecomposableAlign(config.network(fragment))
+        self.compare = config.network(2 * fragment)
+        self.aggregate = nn.Sequential(config.network(2 * d), nn.Linear(d, config.num_classes))
         if config.glorot:
             self.apply(start_from_glorot)
 
@@ -111,12 +129,11 @@ class DecomposableAttention(nn.Module):
 class WordsBehindNull(nn.Module):
     """Fixed word vectors, behind a NULL token that every sentence begins with."""
 
-    null: Tensor
-
-    def __init__(self, lexicon: Lexicon) -> None:
+    def __init__(self, lexicon: Lexicon, *, trained: bool = False) -> None:
         super().__init__()
         self.words = WordVectors(lexicon)
-        self.register_buffer("null", torch.randn(lexicon.dim) * self.words.vectors.std())
+        null = torch.randn(lexicon.dim) * self.words.vectors.std()
+        self.null = nn.Parameter(null) if trained else nn.Buffer(null)
 
     def forward(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
         """Vectors ``(b, 1 + n, dim)`` and the mask of them."""

@@ -38,7 +38,7 @@ class ESIMConfig:
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
         require_at_least(1, self, "hidden_size", "num_classes")
-        require_dropout(self.dropout)
+        require_dropout(self)
 
 
 class ESIM(nn.Module):

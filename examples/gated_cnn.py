@@ -66,7 +66,7 @@ class GatedCNNConfig:
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
         require_at_least(1, self, *(name for name, value in vars(self).items() if type(value) is int))
-        require_dropout(self.dropout)
+        require_dropout(self)
 
     def encoder(self, in_features: int, hidden_size: int, num_layers: int) -> nn.Module:
         """A stack of the chosen convolutions."""

@@ -16,7 +16,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 import nlilayers
-from nli_common.checks import require_at_least
+from nli_common.checks import require_at_least, require_dropout
 from nli_common.commands import main
 from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix
 from nli_common.data import Sentence
@@ -47,6 +47,8 @@ class GaussianTransformerConfig:
 
     locality: Locality = "gaussian-variant"
     """What draws a word's self-attention to its neighbours: Table 1, from (i) to (vii)."""
+    prior_scope: Literal["layer", "head", "model"] = "layer"
+    """What has a prior of its own, each self-attention, each of its heads or the model; the paper is silent."""
     num_encoding_blocks: int = 3
     """M."""
     num_interaction_blocks: int = 2
@@ -55,6 +57,8 @@ class GaussianTransformerConfig:
     """d_model, the width of every block."""
     num_heads: int = 4
     """H, of every attention."""
+    attention_biases: bool = False
+    """Let the projections of every attention have biases; the paper is silent."""
     char_size: int = 30
     """d_c, the width of the vectors of character 5-grams."""
     ngrams: Literal["max", "sum"] = "max"
@@ -67,6 +71,12 @@ class GaussianTransformerConfig:
     """Predict from the sum and the difference of the two sentences, too; the paper rejects it."""
     dropout: float = 0.1
     """Of what each sub-layer adds."""
+    attention_dropout: float = 0.0
+    """Of the weights of every attention."""
+    inner_dropout: float = 0.0
+    """Of the hidden units of the blocks' networks."""
+    norm: Literal["post", "pre"] = "post"
+    """Layer norms behind the sub-layers, or before them and behind each stack of blocks."""
     start: Literal["aligning", "glorot"] = "aligning"
     """Glorot's weights, or with two changes that let it align words after few pairs; the paper is silent."""
     encoder: str | None = None
@@ -77,9 +87,23 @@ class GaussianTransformerConfig:
         """Refuse sizes that make no model."""
         require_at_least(1, self, "num_encoding_blocks", "num_interaction_blocks", "hidden_size", "num_heads")
         require_at_least(1, self, "num_classes")
+        require_dropout(self, "dropout", "attention_dropout", "inner_dropout")
         d, heads = self.hidden_size, self.num_heads
         if d % 2 or d % heads:
             raise ValueError(f"hidden_size must be even and a multiple of {heads} heads, got {d}")
+
+    def new_prior(self) -> nn.Module:
+        """A prior for one self-attention, of all its heads or of each."""
+        make = PRIORS[self.locality]
+        return nlilayers.HeadPriors(make() for _ in range(self.num_heads)) if self.prior_scope == "head" else make()
+
+    def around(self, sublayer: nn.Module) -> Residual:
+        """A sub-layer with its residual connection and its norm."""
+        return Residual(sublayer, self.hidden_size, dropout=self.dropout, norm_first=self.norm == "pre")
+
+    def last_norm(self) -> nn.Module:
+        """What stands behind a stack of blocks: a norm, if each block has its own inside."""
+        return nn.LayerNorm(self.hidden_size) if self.norm == "pre" else nn.Identity()
 
 
 class GaussianTransformer(nn.Module):
@@ -101,10 +125,13 @@ class GaussianTransformer(nn.Module):
         self.position = nlilayers.SinusoidalPositionalEncoding(d)
         self.encoding = nn.ModuleList(EncodingBlock(config) for _ in range(config.num_encoding_blocks))
         self.interaction = nn.ModuleList(InteractionBlock(config) for _ in range(config.num_interaction_blocks))
+        self.norm_encoded, self.norm_interacted = config.last_norm(), config.last_norm()
         self.aggregation = Aggregation(d) if config.aggregation == "sum" else PooledAggregation()
         self.sum_and_difference = config.sum_and_difference
         pair = (4 if config.sum_and_difference else 2) * (d if config.aggregation == "sum" else 8 * d)
         self.prediction = nn.Sequential(feedforward(pair, d), nn.Linear(d, config.num_classes))
+        if config.prior_scope == "model":
+            share_prior(self)
         self.apply(start_from_glorot)
         if config.start == "aligning":
             self.apply(start_aligning)
@@ -114,8 +141,8 @@ class GaussianTransformer(nn.Module):
         p_encoded, h_encoded = p, h = self.encode(premise), self.encode(hypothesis)
         for block in self.interaction:
             p, h = block(p, h, premise.mask, hypothesis.mask)
-        p = self.aggregation(p_encoded, p, premise.mask)
-        h = self.aggregation(h_encoded, h, hypothesis.mask)
+        p = self.aggregation(p_encoded, self.norm_interacted(p), premise.mask)
+        h = self.aggregation(h_encoded, self.norm_interacted(h), hypothesis.mask)
         pair = (p, h, p + h, p - h) if self.sum_and_difference else (p, h)
         logits: Tensor = self.prediction(torch.cat(pair, dim=-1))  # Eqs 16, 17
         return logits
@@ -126,6 +153,7 @@ class GaussianTransformer(nn.Module):
         x: Tensor = self.position(self.projection(vectors))  # Eqs 7 to 9
         for block in self.encoding:
             x = block(x, sentence.mask)
+        x = self.norm_encoded(x)
         return x if self.insertion is None else self.insertion(x, vectors)
 
     def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
@@ -168,10 +196,8 @@ class EncodingBlock(nn.Module):
 
     def __init__(self, config: GaussianTransformerConfig) -> None:
         super().__init__()
-        d = config.hidden_size
         self.self_attention = SelfAttention(config)
-        dense = nn.Sequential(feedforward(d, d), nn.Linear(d, d))  # Eqs 10 to 12
-        self.feedforward = Residual(dense, d, dropout=config.dropout)
+        self.feedforward = config.around(dense_layers(config))
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Words ``(b, n, d)`` → ``(b, n, d)``."""
@@ -184,37 +210,45 @@ class InteractionBlock(nn.Module):
 
     def __init__(self, config: GaussianTransformerConfig) -> None:
         super().__init__()
-        d = config.hidden_size
         self.self_attention = SelfAttention(config)
-        self.inter_attention = Residual(InterAttention(d, config.num_heads), d, dropout=config.dropout)
-        dense = nn.Sequential(feedforward(d, d), nn.Linear(d, d))  # Eqs 10 to 12
-        self.feedforward = Residual(dense, d, dropout=config.dropout)
+        attention = InterAttention(
+            config.hidden_size, config.num_heads, bias=config.attention_biases, dropout=config.attention_dropout
+        )
+        self.inter_attention = config.around(attention)
+        self.feedforward = config.around(dense_layers(config))
         self.sequential = config.sequential
 
     def forward(self, p: Tensor, h: Tensor, p_mask: Tensor, h_mask: Tensor) -> tuple[Tensor, Tensor]:
         """Premise ``(b, n, d)`` and hypothesis ``(b, m, d)`` → the same shapes."""
         p, h = self.self_attention(p, p_mask), self.self_attention(h, h_mask)
-        updated = self.inter_attention(p, h, h_mask)
-        h = self.inter_attention(h, updated if self.sequential else p, p_mask)
+        updated = self.inter_attention(p, self.inter_attention.seen(h), h_mask)
+        h = self.inter_attention(h, self.inter_attention.seen(updated if self.sequential else p), p_mask)
         return self.feedforward(updated), self.feedforward(h)
 
     def weights(self, p: Tensor, h: Tensor, p_mask: Tensor, h_mask: Tensor) -> tuple[Tensor, Tensor]:
         """The weights of the hypothesis for each premise word, ``(b, h, n, m)``, and the reverse, ``(b, h, m, n)``."""
         p, h = self.self_attention(p, p_mask), self.self_attention(h, h_mask)
         attention: Any = self.inter_attention.sublayer
-        seen = self.inter_attention(p, h, h_mask) if self.sequential else p
-        return attention.weights(p, h, h_mask), attention.weights(h, seen, p_mask)
+        seen = self.inter_attention.seen
+        p_seen, h_seen = seen(p), seen(h)
+        updated = seen(self.inter_attention(p, h_seen, h_mask)) if self.sequential else p_seen
+        return attention.weights(p_seen, h_seen, h_mask), attention.weights(h_seen, updated, p_mask)
 
 
 class SelfAttention(nn.ModuleList):
     """Multi-head self-attention with a prior over the distance; in variant (v), behind a convolution instead."""
 
     def __init__(self, config: GaussianTransformerConfig) -> None:
-        d, prior = config.hidden_size, PRIORS[config.locality]()
-        layers: list[nn.Module] = [nlilayers.GaussianSelfAttention(d, config.num_heads, prior=prior)]
-        if config.locality == "convolution":
-            layers.insert(0, SeparableConvolution(d, kernel_size=7))
-        super().__init__(Residual(layer, d, dropout=config.dropout) for layer in layers)
+        d = config.hidden_size
+        attention = nlilayers.GaussianSelfAttention(
+            d,
+            config.num_heads,
+            prior=config.new_prior(),
+            bias=config.attention_biases,
+            dropout=config.attention_dropout,
+        )
+        convolutions = [SeparableConvolution(d, kernel_size=7)] if config.locality == "convolution" else []
+        super().__init__(config.around(layer) for layer in (*convolutions, attention))
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Words ``(b, n, d)`` → ``(b, n, d)``."""
@@ -226,14 +260,16 @@ class SelfAttention(nn.ModuleList):
 class InterAttention(nn.Module):
     """Multi-head attention of a sentence to the other one, which has no order here."""
 
-    def __init__(self, embed_dim: int, num_heads: int) -> None:
+    def __init__(self, embed_dim: int, num_heads: int, *, bias: bool = False, dropout: float = 0.0) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.query, self.key, self.value, self.output = (nn.Linear(embed_dim, embed_dim, bias=False) for _ in range(4))
+        self.query, self.key, self.value, self.output = (nn.Linear(embed_dim, embed_dim, bias=bias) for _ in range(4))
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, other: Tensor, other_mask: Tensor) -> Tensor:
         """What words ``(b, n, d)`` see in those of the other sentence, ``(b, m, d)``: ``(b, n, d)``."""
-        seen = attend(self.weights(x, other, other_mask), self._by_head(self.value(other)))
+        weights = self.dropout(self.weights(x, other, other_mask))
+        seen = attend(weights, self._by_head(self.value(other)))
         y: Tensor = self.output(rearrange(seen, "b h n d -> b n (h d)"))
         return y
 
@@ -244,6 +280,12 @@ class InterAttention(nn.Module):
 
     def _by_head(self, x: Tensor) -> Tensor:
         return rearrange(x, "b n (h d) -> b h n d", h=self.num_heads)
+
+
+def dense_layers(config: GaussianTransformerConfig) -> nn.Sequential:
+    """The network that every block has for each word."""
+    d = config.hidden_size
+    return nn.Sequential(feedforward(d, d).append(nn.Dropout(config.inner_dropout)), nn.Linear(d, d))  # Eqs 10 to 12
 
 
 class Aggregation(nn.Module):
@@ -267,6 +309,13 @@ class PooledAggregation(nn.Module):
         """Words before and after interaction, both ``(b, n, d)`` → ``(b, 8 d)``."""
         v = torch.cat([x, aligned, x - aligned, x * aligned], dim=-1)
         return torch.cat([masked_max(v, mask), masked_mean(v, mask)], dim=-1)
+
+
+def share_prior(model: nn.Module) -> None:
+    """Give every self-attention the prior of the first."""
+    first, *others = (part for part in model.modules() if isinstance(part, nlilayers.GaussianSelfAttention))
+    for other in others:
+        other.prior = first.prior
 
 
 @torch.no_grad()

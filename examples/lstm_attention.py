@@ -10,7 +10,7 @@ Commands::
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +26,10 @@ from nli_common.recurrent import SentenceLSTM
 from nli_common.script import NumClasses, Script
 from nli_common.words import WordVectors, one_hot_tags
 from nlilayers import DecomposableAlign
-from nlilayers.masking import masked_sum
+from nlilayers.masking import masked_max, masked_mean, masked_sum
 from paper_tables.lstm_attention import TABLES
+
+POOLS = {"max": masked_max, "mean": masked_mean}
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Sizes:
         """Refuse sizes that make no model."""
         require_at_least(1, self, *(n for n in ("hidden_size", "num_layers", "num_classes") if hasattr(self, n)))
         require_at_least(0, self, "num_tags")
-        require_dropout(self.dropout)
+        require_dropout(self)
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class LSTMBaselineConfig(Sizes):
 
     num_layers: int = 2
     """Bidirectional LSTM layers."""
+    pooling: Literal["last", "max", "mean"] = "last"
+    """What makes one vector of the states of a sentence: the final ones; the report gives its width alone."""
 
 
 class HybridModel(nn.Module):
@@ -160,6 +164,7 @@ class LSTMBaseline(nn.Module):
         super().__init__()
         self.words = Words(lexicon, config.num_tags)
         self.lstm = bidirectional_lstm(self.words.dim, config)
+        self.pooling = config.pooling
         self.classify = perceptron(4 * config.hidden_size, config)
         self.scores = nn.Linear(config.hidden_size, config.num_classes)
         if config.glorot:
@@ -167,10 +172,14 @@ class LSTMBaseline(nn.Module):
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
-        _, a = self.lstm(self.words(premise), premise.mask)
-        _, b = self.lstm(self.words(hypothesis), hypothesis.mask)
-        logits: Tensor = self.scores(self.classify(torch.cat([a, b], dim=-1)))
+        both = torch.cat([self.represent(premise), self.represent(hypothesis)], dim=-1)
+        logits: Tensor = self.scores(self.classify(both))
         return logits
+
+    def represent(self, sentence: Sentence) -> Tensor:
+        """One vector of a sentence, ``(b, 2 * hidden_size)``."""
+        states, final = self.lstm(self.words(sentence), sentence.mask)
+        return final if self.pooling == "last" else POOLS[self.pooling](states, sentence.mask)
 
 
 class Attention(nn.Module):

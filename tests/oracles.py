@@ -48,6 +48,18 @@ def bucket_bias(bias: Vector, distance: int, max_distance: int = 10) -> float:
     return bias[2 * max_distance + 1]
 
 
+def two_sided_bucket_bias(bias: Vector, distance: int, max_distance: int = 10) -> float:
+    """The same sentence, read as one bias for all greater distances on each side: ahead first."""
+    if -max_distance <= distance <= max_distance:
+        return bias[distance + max_distance]
+    return bias[2 * max_distance + 1] if distance > max_distance else bias[2 * max_distance + 2]
+
+
+def absolute_bucket_bias(bias: Vector, distance: int, max_distance: int = 10) -> float:
+    """The same sentence, read of distances that have no sign."""
+    return bias[abs(distance)] if abs(distance) <= max_distance else bias[max_distance + 1]
+
+
 def gaussian_bias(w: float, b: float, distance: int) -> float:
     """Guo et al. 2019, Eq 4; with b = 0, Eq 3."""
     return -abs(w * distance**2 + b)

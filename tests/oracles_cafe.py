@@ -18,6 +18,15 @@ def rectified(x: Vector, weight: Matrix, bias: Vector) -> list[float]:
     return [max(0.0, v) for v in linear(x, weight, bias)]
 
 
+def nonlinear_highway(
+    x: Vector, transform: tuple[Matrix, Vector], gate: tuple[Matrix, Vector], projection: tuple[Matrix, Vector] | None
+) -> list[float]:
+    """Eq 1 with "an additional nonlinear transform" of x, where its width is another."""
+    h, t = rectified(x, *transform), [sigmoid(v) for v in linear(x, *gate)]
+    carried = rectified(x, *projection) if projection else x
+    return [h[c] * t[c] + carried[c] * (1 - t[c]) for c in range(len(h))]
+
+
 def character_features(characters: Sentence, convolutions: Sequence[tuple[Sequence[Matrix], Vector]]) -> list[float]:
     """Section 3.1: for each filter the largest rectified value over the places of a word, zeros beyond its ends."""
     features = []

@@ -64,18 +64,27 @@ def stacked(words: Sentence, layers: Sequence[tuple[LSTM, LSTM]]) -> list[list[f
     return list(words)
 
 
-def sentence_vector(words: Sentence, layers: Sequence[tuple[LSTM, LSTM]]) -> list[float]:
-    """Where each direction of the last layer ends: at the last word, and at the first."""
+def sentence_vector(words: Sentence, layers: Sequence[tuple[LSTM, LSTM]], pooling: str = "last") -> list[float]:
+    """Where each direction of the last layer ends: at the last word, and at the first; or each feature's largest."""
     states = stacked(words, layers)
     size = len(states[0]) // 2
+    if pooling == "max":
+        return [max(column) for column in zip(*states, strict=True)]
+    if pooling == "mean":
+        return [math.fsum(column) / len(states) for column in zip(*states, strict=True)]
     return [*states[-1][:size], *states[0][size:]]
 
 
 def baseline(
-    a: Sentence, b: Sentence, layers: Sequence[tuple[LSTM, LSTM]], classifier: Sequence[Linear], scores: Linear
+    a: Sentence,
+    b: Sentence,
+    layers: Sequence[tuple[LSTM, LSTM]],
+    classifier: Sequence[Linear],
+    scores: Linear,
+    pooling: str = "last",
 ) -> list[float]:
     """Figure 1: two sentence vectors, side by side, through a multilayer perceptron."""
-    both = [*sentence_vector(a, layers), *sentence_vector(b, layers)]
+    both = [*sentence_vector(a, layers, pooling), *sentence_vector(b, layers, pooling)]
     return linear(perceptron(both, classifier), scores)
 
 

@@ -39,6 +39,8 @@ SIZES: dict[str, Any] = {
 ABLATIONS: dict[str, dict[str, Any]] = {row.name: dict(row.options) for row in TABLES["ablations"].rows}
 ABLATIONS["sum, MLP, no intra-aligned vector"] = {"pooling": "sum", "prediction": "fc", "append_intra": False}
 ABLATIONS["averages"] = {"pooling": "avg"}
+ABLATIONS["linear units"] = {"factorize": False, "linear_units": True}
+ABLATIONS["rectified projection"] = {"rectified_projection": True}
 ABLATIONS["rectified units without mul"] = {"factorize": False, "without": "mul"}
 every_variant = pytest.mark.parametrize("options", ABLATIONS.values(), ids=ABLATIONS.keys())
 
@@ -187,7 +189,8 @@ def loops(model: CAFE) -> tuple[Callable[[Sentence, int], list[list[float]]], di
         if f"{name}.weight" in weights:
             return lambda x: oracles.linear(x, *pair(name))
         projection = pair(f"{name}.projection") if f"{name}.projection.weight" in weights else None
-        return lambda x: oracles.highway(x, pair(f"{name}.transforms.0"), pair(f"{name}.gates.0"), projection)
+        highway = oracles_cafe.nonlinear_highway if model.config.rectified_projection else oracles.highway
+        return lambda x: highway(x, pair(f"{name}.transforms.0"), pair(f"{name}.gates.0"), projection)
 
     def compare(name: str) -> Callable[[Any, Any], list[float]]:
         def machine(part: str) -> tuple[Any, Any, Any]:
@@ -209,7 +212,8 @@ def loops(model: CAFE) -> tuple[Callable[[Sentence, int], list[list[float]]], di
                 if f"{name}.units.{part}.factors" in weights:
                     result.append(oracles.factorization_machine(vector, *machine(f"units.{part}")))
                 elif f"{name}.units.{part}.0.weight" in weights:
-                    result += oracles_cafe.rectified(vector, *pair(f"{name}.units.{part}.0"))
+                    unit = oracles.linear if model.config.linear_units else oracles_cafe.rectified
+                    result += unit(vector, *pair(f"{name}.units.{part}.0"))
             return result
 
         return scalars

@@ -1,6 +1,7 @@
 """The Decomposable Attention model against its paper: counts, equations, what it cannot see."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -49,6 +50,53 @@ def test_the_papers_parameter_counts(intra_attention: bool, projection_bias: boo
     config = DecomposableAttentionConfig(intra_attention=intra_attention, projection_bias=projection_bias)
     model = DecomposableAttention(config, lexicon)
     assert sum(p.numel() for p in model.parameters() if p.requires_grad) == expected + 200 * projection_bias
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [({"trained_null": True}, 300), ({"distances": "absolute"}, -10), ({"distances": "two-sided"}, 1)],
+)
+def test_the_other_readings_parameter_counts(options: dict[str, Any], more: int) -> None:
+    config = DecomposableAttentionConfig(intra_attention=True, **options)
+    model = DecomposableAttention(config, Lexicon.random(["a", "b"], 300))
+    assert sum(p.numel() for p in model.parameters() if p.requires_grad) == 582_225 + more
+
+
+def test_a_trained_null_starts_as_the_fixed_one_and_learns() -> None:
+    torch.manual_seed(0)
+    fixed = DecomposableAttention(DecomposableAttentionConfig(hidden_size=5), TINY)
+    torch.manual_seed(0)
+    trained = DecomposableAttention(DecomposableAttentionConfig(hidden_size=5, trained_null=True), TINY)
+    assert (
+        torch.equal(trained.embedding.null, fixed.embedding.null)
+        and fixed.state_dict().keys() == trained.state_dict().keys()
+    )
+    words = Sentence(torch.tensor([[1, 2]]), torch.ones(1, 2, dtype=torch.bool))
+    trained(words, words).sum().backward()
+    assert trained.embedding.null.grad.abs().max() > 0 and not fixed.embedding.null.requires_grad
+
+
+def test_dropout_before_every_network_is_where_it_is_said_to_be() -> None:
+    model = model_of(intra_attention=True, input_dropout=0.25, dropout=0.5)
+    for network in (model.intra.feedforward, model.attend.feedforward, model.compare, model.aggregate[0]):
+        assert [part.p for part in network if isinstance(part, torch.nn.Dropout)] == [0.25, 0.5]
+        assert isinstance(network[0], torch.nn.Dropout)
+    with pytest.raises(ValueError, match=r"^input_dropout must be at least 0 and below 1, got 1\.0"):
+        DecomposableAttentionConfig(input_dropout=1.0)
+
+
+@pytest.mark.parametrize(("distances", "evenly"), [("signed", False), ("absolute", True), ("two-sided", False)])
+def test_distances_without_signs_see_no_direction(distances: Any, evenly: bool) -> None:
+    """Both sentences read backwards: the logits of a model whose words look both ways alike are the same."""
+    model = model_of(intra_attention=True, distances=distances, max_distance=1)
+    pair = [
+        Sentence(torch.tensor([row]), torch.ones(1, len(row), dtype=torch.bool)) for row in ([1, 2, 3, 4], [5, 6, 1])
+    ]
+    turned = [Sentence(s.tokens.flip(1), s.mask) for s in pair]
+    # Without NULL, which stands before the words either way.
+    model.embedding.forward = lambda s: (model.embedding.words(s), s.mask)
+    ahead = model(*pair)
+    assert torch.allclose(model(*turned), ahead, atol=1e-12) == evenly
 
 
 def test_the_papers_recipe() -> None:

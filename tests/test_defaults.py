@@ -22,14 +22,14 @@ from strategies import normal
 
 LAYERS: dict[str, Callable[[], nn.Module]] = {
     "embedding_dim=3, ngram_size=5, num_embeddings=65536, seed=0": lambda: CharNgramEmbedding(3),
-    "max_distance=10": DistancePrior,
+    "max_distance=10, signed=True, far_buckets=1": DistancePrior,
     "in_features=4, out_features=3, kernel_size=3, forget_gate=True, output_gate=True": lambda: GatedConvBlock(4, 3),
     "in_features=4, hidden_size=3, num_layers=2": lambda: GatedConvEncoder(4, 3, 2),
     "w=0.1, b=-0.1": GaussianPrior,
     "embed_dim=8, num_heads=2, window='auto', scale=0.5": lambda: GaussianSelfAttention(8, 2),
     "in_features=4, out_features=4, num_layers=1": lambda: Highway(4),
     "w=-0.1": LinearPrior,
-    "embed_dim=4, start=1": lambda: SinusoidalPositionalEncoding(4),
+    "embed_dim=4, start=1, layout='interleaved'": lambda: SinusoidalPositionalEncoding(4),
 }
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 from typing import Any, get_args
 
 import pytest
@@ -35,7 +36,7 @@ from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
 from nli_common.script import AlignsByHead
 from nli_common.transformer import FlatPrior, Residual, SeparableConvolution
-from nlilayers import DistancePrior, GaussianPrior, LinearPrior
+from nlilayers import DistancePrior, GaussianPrior, GaussianSelfAttention, HeadPriors, LinearPrior
 from nlilayers.masking import lengths_to_mask
 from strategies import normal
 
@@ -137,6 +138,11 @@ def test_the_parameters_part_by_part(paper_size: GaussianTransformer) -> None:
         ({"ngrams": "sum"}, 663_613),
         ({"sum_and_difference": True}, 663_613 + 2 * 120 * 120),
         ({"sequential": True}, 663_613),
+        ({"prior_scope": "head"}, 663_603 + 4 * 10),
+        ({"prior_scope": "model"}, 663_603 + 2),
+        ({"prior_scope": "head", "locality": "trainable"}, 663_603 + 4 * 5 * 22),
+        ({"attention_biases": True}, 666_973),
+        ({"norm": "pre"}, 663_613 + 2 * 240),
         ({"aggregation": "pool"}, 663_613 - 43_440 + 14 * 120 * 120),
         ({"num_classes": 2}, 663_613 - 121),
         ({"num_encoding_blocks": 1, "num_interaction_blocks": 4}, 663_613 - 2 * 87_122 + 2 * 144_962),
@@ -153,7 +159,7 @@ def test_the_papers_recipe(paper_size: GaussianTransformer) -> None:
     assert (recipe.min_lr, recipe.lr, recipe.normalized_decay) == (4e-5, 3e-4, 1 / 600)
     assert recipe.patience >= recipe.restart_epochs, "a cycle begins with worse epochs than the last one's best"
     dropouts = [part for part in paper_size.modules() if isinstance(part, nn.Dropout)]
-    assert len(dropouts) == 3 * 2 + 2 * 3 and all(part.p == 0.1 for part in dropouts)
+    assert [part.p for part in dropouts if part.p] == (3 * 2 + 2 * 3) * [0.1]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +172,9 @@ def test_the_papers_recipe(paper_size: GaussianTransformer) -> None:
         ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
         ({"hidden_size": 10}, "hidden_size must be even and a multiple of 3 heads, got 10"),
         ({"hidden_size": 9}, "hidden_size must be even and a multiple of 3 heads, got 9"),
+        ({"dropout": 1.0}, "^dropout must be at least 0 and below 1, got 1.0"),
+        ({"attention_dropout": -0.1}, "^attention_dropout must be at least 0 and below 1, got -0.1"),
+        ({"inner_dropout": 2.0}, "^inner_dropout must be at least 0 and below 1, got 2.0"),
     ],
 )
 def test_impossible_sizes_are_refused(options: dict[str, Any], message: str) -> None:
@@ -346,6 +355,10 @@ VARIANTS = [
     {"sum_and_difference": True},
     {"sequential": True},
     {"aggregation": "pool"},
+    {"prior_scope": "head"},
+    {"prior_scope": "model"},
+    {"attention_biases": True},
+    {"norm": "pre"},
 ]
 every_variant = pytest.mark.parametrize("options", VARIANTS, ids=lambda options: "-".join(map(str, options.values())))
 
@@ -500,6 +513,90 @@ def test_a_premise_is_updated_first_where_that_is_asked_for() -> None:
     beta, alpha = block.weights(p, h, *masks)
     assert torch.equal(beta, plain.weights(p, h, *masks)[0])
     assert torch.equal(alpha, plain.inter_attention.sublayer.weights(h_seen, met, masks[0]))
+
+
+def test_priors_belong_to_layers_to_heads_or_to_the_model() -> None:
+    priors = {
+        scope: [part.prior for part in model_of(prior_scope=scope).modules() if isinstance(part, GaussianSelfAttention)]
+        for scope in ("layer", "head", "model")
+    }
+    assert all(len(each) == 4 for each in priors.values())
+    assert len(set(priors["layer"])) == len(set(priors["head"])) == 4 and len(set(priors["model"])) == 1
+    assert all(isinstance(prior, GaussianPrior) for prior in priors["layer"] + priors["model"])
+    for each in priors["head"]:
+        assert isinstance(each, HeadPriors) and len(set(each.priors)) == HEADS
+
+
+@every_locality
+def test_heads_with_equal_priors_are_those_of_a_layer(locality: Locality) -> None:
+    """Also where the prior is a single 0, or has no parameters."""
+    default, model = model_of(locality=locality), model_of(locality=locality, prior_scope="head")
+    state = default.state_dict()
+    model.load_state_dict({name: state[re.sub(r"prior\.priors\.\d", "prior", name)] for name in model.state_dict()})
+    pair = sentence([1, 2, 3], [7, 8]), sentence([4, 5], [9])
+    assert_close(model(*pair), default(*pair), atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_norms_stand_before_the_sub_layers_where_that_is_asked_for(sequential: bool) -> None:
+    """x + Sublayer(LayerNorm(x)), both sentences normed where they meet, and a norm behind each stack."""
+    model = model_of(norm="pre", sequential=sequential)
+    p, h = sentence([1, 2, 3]), sentence([4, 5])
+
+    def alone(layer: Any, x: Tensor, *context: Tensor) -> Tensor:
+        return x + layer.sublayer(layer.norm(x), *context)
+
+    encoded = []
+    for s in (p, h):
+        x = model.position(model.projection(model.words(s)))
+        for block in model.encoding:
+            x = alone(block.feedforward, alone(block.self_attention[0], x, s.mask))
+        encoded.append(model.norm_encoded(x))
+        assert_close(model.encode(s), encoded[-1], atol=1e-12, rtol=1e-12)
+    x, y = encoded
+    for block in model.interaction:
+        x, y = alone(block.self_attention[0], x, p.mask), alone(block.self_attention[0], y, h.mask)
+        norm, attend = block.inter_attention.norm, block.inter_attention.sublayer
+        x_new = x + attend(norm(x), norm(y), h.mask)
+        met = norm(x_new) if sequential else norm(x)
+        weights = attend.weights(norm(x), norm(y), h.mask), attend.weights(norm(y), met, p.mask)
+        x, y = alone(block.feedforward, x_new), alone(block.feedforward, y + attend(norm(y), met, p.mask))
+    last = model.alignment_by_head(p, h)
+    for ours, expected in zip(last, weights, strict=True):
+        assert_close(ours[:, -1], expected, atol=1e-12, rtol=1e-12)
+    x, y = (
+        model.aggregation(first, model.norm_interacted(z), s.mask)
+        for first, z, s in zip(encoded, (x, y), (p, h), strict=True)
+    )
+    assert_close(model(p, h), model.prediction(torch.cat([x, y], dim=-1)), atol=1e-12, rtol=1e-12)
+    assert model.norm_encoded is not model.norm_interacted
+
+
+@pytest.mark.parametrize(
+    ("option", "parts"),
+    [("attention_dropout", {"GaussianSelfAttention": 4, "InterAttention": 2}), ("inner_dropout", {"Sequential": 4})],
+)
+def test_dropout_of_weights_and_of_hidden_units_has_its_place(option: str, parts: dict[str, int]) -> None:
+    model = model_of(dropout=0.0, **{option: 0.25})
+    owners = [
+        type(part).__name__
+        for part in model.modules()
+        for child in part.children()
+        if isinstance(child, nn.Dropout) and child.p == 0.25
+    ]
+    assert {name: owners.count(name) for name in owners} == parts
+    pair = sentence([1, 2, 3]), sentence([4, 5])
+    assert torch.equal(model(*pair), model(*pair))
+    model.train()
+    assert not torch.equal(model(*pair), model(*pair))
+
+
+def test_attention_biases_are_where_they_are_said_to_be() -> None:
+    model = model_of(attention_biases=True)
+    biased = {name.rsplit(".", 2)[1] for name, _ in model.named_parameters() if name.endswith(".bias")}
+    assert {"in_proj", "out_proj", "query", "key", "value", "output"} <= biased
+    fresh = GaussianTransformer(config_of(attention_biases=True), TINY)
+    assert all(p.abs().max() == 0 for n, p in fresh.named_parameters() if n.endswith("proj.bias"))
 
 
 def test_the_aggregation_that_the_paper_rejects_pools_what_stands_side_by_side() -> None:
@@ -681,7 +778,8 @@ def test_every_parameter_is_used(options: dict[str, Any]) -> None:
     pair = sentence([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]), sentence([5, 6, 9])
     model(*pair)[0, 0].backward()
     for name, parameter in model.named_parameters():
-        assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
+        dead = name.endswith("key.bias")  # it shifts whole rows of scores
+        assert parameter.grad is not None and (dead or parameter.grad.abs().max() > 1e-12), name
 
 
 @every_variant

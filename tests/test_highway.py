@@ -143,6 +143,17 @@ def test_the_activation_is_the_callers(activation) -> None:
     assert_close(layer(x), activation(layer.transforms[0](x)), atol=1e-12, rtol=1e-12)
 
 
+@pytest.mark.parametrize("activation", [torch.relu, nn.Tanh()])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_what_is_projected_can_be_activated(activation, layers: int) -> None:
+    """The paper calls the projection nonlinear; where the widths match there is none, and x is carried as it is."""
+    x = normal(0, 4, N)
+    layer, linear = (highway(R, layers, projection_activation=act) for act in (activation, None))
+    assert torch.equal(gated(layer, -math.inf)(x), activation(gated(linear, -math.inf)(x)))
+    assert torch.equal(highway(N, layers, projection_activation=activation)(x), highway(N, layers)(x))
+    assert (layer(x) != linear(x)).any() and layer.state_dict().keys() == linear.state_dict().keys()
+
+
 @pytest.mark.parametrize(("sizes", "least"), [((300,), 0.8), ((620, 300), 0.8), ((620, 300, 2), 0.7)])
 def test_initialisation_keeps_the_variance(sizes: tuple[int, ...], least: float) -> None:
     y = Highway(*sizes)(torch.randn(1000, sizes[0]))

@@ -47,6 +47,7 @@ def model_of(name: str, **options: object) -> nn.Module:
         ("LSTMBaseline", 300, {}, 1_967_403),
         ("LSTMBaseline", 50, {}, 1_567_403),
         ("LSTMBaseline", 300, {"num_tags": 46}, 2_041_003),
+        ("LSTMBaseline", 300, {"pooling": "max"}, 1_967_403),
         ("LSTMBaseline", 300, {"hidden_size": 50}, 214_353),
         ("LSTMBaseline", 300, {"hidden_size": 100}, 613_703),
         ("LSTMBaseline", 300, {"hidden_size": 300}, 4_061_103),
@@ -85,7 +86,8 @@ def words_of(model: nn.Module, sentence: Sentence, row: int) -> list[list[float]
 def logits_of(model: nn.Module, a: list[list[float]], b: list[list[float]], **how: object) -> list[float]:
     """One pair through the report's text."""
     if isinstance(model, LSTMBaseline):
-        return oracles.baseline(a, b, layers_of(model.lstm), perceptron_of(model.classify), linear_of(model.scores))
+        parts = layers_of(model.lstm), perceptron_of(model.classify), linear_of(model.scores)
+        return oracles.baseline(a, b, *parts, model.pooling)
     if isinstance(model, HybridModel):
         a, b = (oracles.stacked(words, layers_of(model.lstm)) for words in (a, b))
     if isinstance(model.projection, nn.Linear):
@@ -105,6 +107,8 @@ def logits_of(model: nn.Module, a: list[list[float]], b: list[list[float]], **ho
         ("AttentionModel", {"projection_bias": False, "num_tags": 5}),
         ("LSTMBaseline", {}),
         ("LSTMBaseline", {"num_layers": 3, "num_tags": 4}),
+        ("LSTMBaseline", {"pooling": "max"}),
+        ("LSTMBaseline", {"pooling": "mean"}),
     ],
 )
 @given(premise=sentences(), hypothesis=sentences())

@@ -30,6 +30,15 @@ def test_eqs_7_and_8_equal_the_loop(device: str, n: int, d: int, start: int) -> 
     assert_close(ours, x + torch.tensor(rows, dtype=torch.float64).view(n, d), atol=1e-10, rtol=1e-9)
 
 
+@given(n=st.integers(0, 9), d=EVEN, start=STARTS)
+def test_all_sines_may_stand_before_all_cosines(device: str, n: int, d: int, start: int) -> None:
+    x = normal(0, 2, n, d)
+    ours = SinusoidalPositionalEncoding(d, start=start, layout="halves")(x.to(device)).cpu()
+    rows = [oracles.sinusoidal_encoding(start + i, d) for i in range(n)]
+    halves = torch.tensor([row[0::2] + row[1::2] for row in rows], dtype=torch.float64).view(n, d)
+    assert_close(ours, x + halves, atol=1e-10, rtol=1e-9)
+
+
 def test_the_first_word_is_at_1() -> None:
     first = SinusoidalPositionalEncoding(2)(torch.zeros(1, 1, 2, dtype=torch.float64))
     assert first.flatten().tolist() == pytest.approx([math.sin(1), math.cos(1)], abs=1e-12)
@@ -114,7 +123,9 @@ def test_module_equals_function() -> None:
 
 
 def test_repr_says_the_sizes() -> None:
-    assert repr(SinusoidalPositionalEncoding(6, start=0)) == "SinusoidalPositionalEncoding(embed_dim=6, start=0)"
+    assert repr(SinusoidalPositionalEncoding(6, start=0)) == (
+        "SinusoidalPositionalEncoding(embed_dim=6, start=0, layout='interleaved')"
+    )
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -22,6 +22,8 @@ PRIORS = {
     "Gaussian, Eq 3": lambda **factory: GaussianPrior(b=None, **factory),
     "Zipf": ZipfPrior,
     "Distance": lambda **factory: DistancePrior(2, **factory),
+    "Distance, absolute": lambda **factory: DistancePrior(2, signed=False, **factory),
+    "Distance, two far buckets": lambda **factory: DistancePrior(2, far_buckets=2, **factory),
     "Linear": LinearPrior,
 }
 every_prior = pytest.mark.parametrize("build", PRIORS.values(), ids=PRIORS.keys())
@@ -69,7 +71,8 @@ def test_zipfs_prior_holds_no_number() -> None:
 
 
 def test_the_paper_has_at_most_two_scalars_for_each_of_its_priors() -> None:
-    counts = [2, 1, 0, 6, 1]
+    """But for the bias of each distance."""
+    counts = [2, 1, 0, 6, 4, 7, 1]
     assert [sum(p.numel() for p in build().parameters()) for build in PRIORS.values()] == counts
 
 
@@ -141,7 +144,7 @@ def test_every_prior_depends_on_the_distance_alone(build, device: str) -> None:
         parameter.data = normal(3, *parameter.shape).to(device)
     bias = prior(7, 11)
     assert torch.equal(bias[1:, 1:], bias[:-1, :-1])
-    if not isinstance(prior, DistancePrior):
+    if not (isinstance(prior, DistancePrior) and prior.signed):
         assert torch.equal(prior(11, 7), bias.mT)
 
 
@@ -274,6 +277,30 @@ def test_the_bias_equals_the_loop(device: str, n: int, m: int, max_distance: int
     assert ours.shape == (n, m) and ours.tolist() == expected
 
 
+OTHER_READINGS = {
+    "absolute": ({"signed": False}, 12, oracles.absolute_bucket_bias),
+    "two far buckets": ({"far_buckets": 2}, 23, oracles.two_sided_bucket_bias),
+}
+
+
+@pytest.mark.parametrize(("reading", "scalars", "beta"), OTHER_READINGS.values(), ids=OTHER_READINGS)
+@given(n=st.integers(0, 30), m=st.integers(0, 30), max_distance=st.integers(0, 12), seed=st.integers(0, 99))
+def test_the_other_readings_equal_their_loops(
+    device: str, reading, scalars: int, beta, n: int, m: int, max_distance: int, seed: int
+) -> None:
+    assert DistancePrior(**reading).bias.shape == (scalars,)
+    prior = DistancePrior(max_distance, **reading, device=device, dtype=torch.float64)
+    prior.bias.data = normal(seed, *prior.bias.shape).to(device)
+    bias = prior.bias.tolist()
+    assert prior(n, m).tolist() == [[beta(bias, i - j, max_distance) for j in range(m)] for i in range(n)]
+
+
+def test_the_other_readings_tables_from_minus_3_to_3() -> None:
+    line = torch.arange(-3, 4)
+    assert functional.distance_buckets(line, 2, signed=False).tolist() == [3, 2, 1, 0, 1, 2, 3]
+    assert functional.distance_buckets(line, 2, far_buckets=2).tolist() == [6, 0, 1, 2, 3, 4, 5]
+
+
 def test_key_length_is_the_query_length_unless_given(device: str) -> None:
     prior = prior_of(0, device=device)
     assert torch.equal(prior(13), prior(13, 13))
@@ -306,7 +333,7 @@ def test_all_far_tokens_share_one_bias(device: str) -> None:
 
 
 def test_repr_says_the_size() -> None:
-    assert repr(DistancePrior(7)) == "DistancePrior(max_distance=7)"
+    assert repr(DistancePrior(7)) == "DistancePrior(max_distance=7, signed=True, far_buckets=1)"
 
 
 def test_a_negative_distance_is_refused() -> None:

@@ -157,6 +157,10 @@ LAYERS = {
     "DecomposableAlign, dot product": Layer(DecomposableAlign, PAIR, GRAPH),
     "DecomposableAlign, two deep": Layer(TwoAlignments, PAIR, GRAPH),
     "IntraAlign": Layer(lambda: IntraAlign(feedforward(), prior=DistancePrior(2))),
+    "IntraAlign, distances without signs": Layer(
+        lambda: IntraAlign(prior=DistancePrior(2, signed=False)), backend=GRAPH
+    ),
+    "IntraAlign, two far buckets": Layer(lambda: IntraAlign(prior=DistancePrior(2, far_buckets=2)), backend=GRAPH),
     "IntraAlign, no prior": Layer(IntraAlign, backend=GRAPH),
     "IntraAlign, two deep": Layer(
         lambda: TwoDeep(IntraAlign(feedforward(), prior=DistancePrior(2)), IntraAlign(feedforward())), backend=GRAPH

@@ -6,7 +6,7 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -210,8 +210,19 @@ def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
         Run(tmp_path / "thesis.tex").claim({"a": 1})
 
 
+def one_layer() -> nn.Module:
+    return nn.Linear(3, 5)
+
+
+def two_layers_with_one_weight() -> nn.Module:
+    layers = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    layers[1].weight = layers[0].weight
+    return layers
+
+
+@pytest.mark.parametrize("build", [one_layer, two_layers_with_one_weight])
 @pytest.mark.parametrize("optimizer", ["adam", "adagrad", "adamwr"])
-def test_a_checkpoint_restores_every_bit(tmp_path: Path, optimizer: str) -> None:
+def test_a_checkpoint_restores_every_bit(tmp_path: Path, optimizer: str, build: Callable[[], nn.Module]) -> None:
     def trained(steps: int, layer: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         for step in range(steps):
             optimiser.zero_grad()
@@ -220,7 +231,7 @@ def test_a_checkpoint_restores_every_bit(tmp_path: Path, optimizer: str) -> None
 
     recipe = Recipe(optimizer=optimizer, lr=0.1, l2=0.01, normalized_decay=0.1)
     torch.manual_seed(0)
-    first, second = nn.Linear(3, 5), nn.Linear(3, 5)
+    first, second = build(), build()
     one, two = (recipe.make_optimizer(layer) for layer in (first, second))
     trained(3, first, one)
     save_checkpoint(tmp_path / "c", first, one, {"epoch": 3, "loss": 0.1 + 0.2})
@@ -228,6 +239,10 @@ def test_a_checkpoint_restores_every_bit(tmp_path: Path, optimizer: str) -> None
     trained(2, first, one)
     trained(2, second, two)
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    save_weights(tmp_path / "w", first)
+    third = build()
+    load_weights(tmp_path / "w", third)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), third.parameters(), strict=True))
 
 
 def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:

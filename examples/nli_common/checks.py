@@ -13,10 +13,11 @@ def require_at_least(least: int, config: Any, *names: str) -> None:
             raise ValueError(f"{name} must be at least {least}, got {getattr(config, name)}")
 
 
-def require_dropout(dropout: float) -> None:
-    """Raise a ``ValueError`` if nothing would be left, or it is no probability."""
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be at least 0 and below 1, got {dropout}")
+def require_dropout(config: Any, *names: str) -> None:
+    """Raise a ``ValueError`` if one of these fields is no probability, or would leave nothing."""
+    for name in names or ("dropout",):
+        if not 0 <= getattr(config, name) < 1:
+            raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(config, name)}")
 
 
 def require_types(config: Any) -> None:

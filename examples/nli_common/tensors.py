@@ -39,9 +39,20 @@ def save_tensors(
 
 def packed(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> bytes:
     """The bytes of such a file."""
-    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    tensors = _apart({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
     metadata = {"note": json.dumps({**note, "checksum": _checksum(tensors, note)})}
     return save(tensors, metadata)
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors that have no memory in common, which safetensors refuses: of a part of two parents each has a copy."""
+    apart: dict[str, Tensor] = {}
+    taken: set[int] = set()
+    for name, tensor in tensors.items():
+        place = tensor.untyped_storage().data_ptr()
+        apart[name] = tensor.clone() if place in taken else tensor
+        taken.add(place)
+    return apart
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

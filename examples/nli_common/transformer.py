@@ -14,20 +14,27 @@ class Residual(nn.Module):
         sublayer: maps x, and whatever else is given with it, to the shape of x.
         features: features of x.
         dropout: probability that a feature of what the sub-layer adds is dropped, in training.
+        norm_first: the norm stands before the sub-layer instead: ``x + Dropout(Sublayer(LayerNorm(x)))``.
 
     Shape:
         x ``(b, n, features)`` → the same.
     """
 
-    def __init__(self, sublayer: nn.Module, features: int, *, dropout: float = 0.0) -> None:
+    def __init__(self, sublayer: nn.Module, features: int, *, dropout: float = 0.0, norm_first: bool = False) -> None:
         super().__init__()
         self.sublayer = sublayer
+        self.norm_first = norm_first
         self.dropout = nn.Dropout(dropout)
         self.norm = nn.LayerNorm(features)
 
     def forward(self, x: Tensor, *context: Tensor) -> Tensor:
         """What the sub-layer makes of x in this context, added to x."""
-        y: Tensor = self.norm(x + self.dropout(self.sublayer(x, *context)))
+        y: Tensor = x + self.dropout(self.sublayer(self.seen(x), *context))
+        return y if self.norm_first else self.norm(y)
+
+    def seen(self, x: Tensor) -> Tensor:
+        """What the sub-layer is given of x; of what is given with it, it is for the caller to do the same."""
+        y: Tensor = self.norm(x) if self.norm_first else x
         return y
 
 

@@ -20,13 +20,14 @@ class Highway(nn.Module):
 
     :math:`P` is the identity where the widths match, and a linear layer of its own where they do not: only the first
     layer's can differ. (The paper calls that projection nonlinear; its parameter counts fix that there is one, and
-    its authors' code has it linear.)
+    its authors' code has it linear, which is the default here.)
 
     Args:
         in_features: features that enter.
         out_features: features that leave, and enter the second layer; ``None`` is ``in_features``.
         num_layers: layers, one upon the other.
         activation: act, a function or module that is applied to each feature.
+        projection_activation: the same for what :math:`P` projects; ``None`` leaves that linear.
 
     Attributes:
         transforms: :math:`W_H, b_H` of each layer.
@@ -54,6 +55,7 @@ class Highway(nn.Module):
         num_layers: int = 1,
         *,
         activation: Callable[[Tensor], Tensor] = torch.relu,
+        projection_activation: Callable[[Tensor], Tensor] | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -61,7 +63,7 @@ class Highway(nn.Module):
         out_features = in_features if out_features is None else out_features
         require_positive(in_features=in_features, out_features=out_features, num_layers=num_layers)
         self.in_features, self.out_features, self.num_layers = in_features, out_features, num_layers
-        self.activation = activation
+        self.activation, self.projection_activation = activation, projection_activation
 
         def linear(width: int) -> nn.Linear:
             return nn.Linear(width, out_features, device=device, dtype=dtype)
@@ -88,6 +90,8 @@ class Highway(nn.Module):
         """What leaves the last layer."""
         require_features("x", x, self.in_features)
         carried = x if self.projection is None else self.projection(x)
+        if self.projection is not None and self.projection_activation is not None:
+            carried = self.projection_activation(carried)
         for transform, gate in zip(self.transforms, self.gates, strict=True):
             carried = functional.highway(carried, self.activation(transform(x)), gate(x))
             x = carried

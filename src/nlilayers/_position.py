@@ -1,5 +1,7 @@
 """Positions of words, added to them."""
 
+from typing import Literal
+
 from torch import Tensor, nn
 
 from nlilayers import functional
@@ -23,12 +25,15 @@ class SinusoidalPositionalEncoding(nn.Module):
         embed_dim: :math:`d`, the features of a word; even. (The paper's range for :math:`2k + 1` ends at :math:`d`,
             one too far.)
         start: :math:`i` of the first word. The paper counts from 1; others count from 0.
+        layout: ``"interleaved"``, each sine beside its cosine as printed, or ``"halves"``, all sines before all
+            cosines, as in tensor2tensor, the library that the paper's authors used.
 
     Shape:
         x ``(b, n, d)`` → ``(b, n, d)``.
 
     Raises:
-        ValueError: if ``embed_dim`` is odd or below 2, or x is not ``(batch, length, embed_dim)``.
+        ValueError: if ``embed_dim`` is odd or below 2, if ``layout`` is neither of these, or x is not
+            ``(batch, length, embed_dim)``.
 
     Example::
 
@@ -44,19 +49,22 @@ class SinusoidalPositionalEncoding(nn.Module):
         embed_dim: int,
         *,
         start: int = 1,
+        layout: Literal["interleaved", "halves"] = "interleaved",
     ) -> None:
         super().__init__()
         if embed_dim < 2 or embed_dim % 2:
             raise ValueError(f"embed_dim must be even and at least 2, got {embed_dim}")
-        self.embed_dim, self.start = embed_dim, start
+        if layout not in ("interleaved", "halves"):
+            raise ValueError(f"layout must be 'interleaved' or 'halves', got {layout!r}")
+        self.embed_dim, self.start, self.layout = embed_dim, start, layout
 
     def forward(self, x: Tensor) -> Tensor:
         """The words at their positions."""
         require_sequence("x", x, self.embed_dim)
         return x + functional.sinusoidal_encoding(
-            x.shape[1], self.embed_dim, self.start, device=x.device, dtype=x.dtype
+            x.shape[1], self.embed_dim, self.start, layout=self.layout, device=x.device, dtype=x.dtype
         )
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
-        return f"embed_dim={self.embed_dim}, start={self.start}"
+        return f"embed_dim={self.embed_dim}, start={self.start}, layout={self.layout!r}"

@@ -224,19 +224,24 @@ class DistancePrior(nn.Module):
 
     Distances are signed, so that a word can look one way; all those beyond :math:`D` = ``max_distance`` share one
     bucket, whatever their sign: :math:`2D + 2` scalars, 22 for the paper's :math:`D = 10`. They start at 0, where
-    the prior has no effect. A constant added to all of them changes nothing, since a softmax follows.
+    the prior has no effect. A constant added to all of them changes nothing, since a softmax follows. (The paper says
+    that "all distances greater than 10 words share the same bias", which can be read in two more ways.)
 
     Args:
         max_distance: :math:`D`, the largest distance with a bucket of its own.
+        signed: whether words before and behind differ; if they do not, there are :math:`D + 2` scalars, 12 for 10.
+        far_buckets: of what lies beyond, one for both sides, or 2, which makes 23 of 22 scalars.
 
     Attributes:
-        bias: :math:`d`, ``(2 max_distance + 2,)``: distances from :math:`-D` to :math:`D`, then the far bucket.
+        bias: :math:`d`, ``(2 max_distance + 1 + far_buckets,)``: distances from :math:`-D` to :math:`D`, then the far
+            bucket, or that of far words before and that of far words behind; without signs ``(max_distance + 2,)``,
+            from 0 to :math:`D` and beyond.
 
     Shape:
         → ``(query_length, key_length)``.
 
     Raises:
-        ValueError: if ``max_distance`` is negative.
+        ValueError: if ``max_distance`` is negative, or if ``far_buckets`` is neither 1 nor, if signed, 2.
 
     Example::
 
@@ -254,14 +259,19 @@ class DistancePrior(nn.Module):
         self,
         max_distance: int = 10,
         *,
+        signed: bool = True,
+        far_buckets: int = 1,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if max_distance < 0:
             raise ValueError(f"max_distance must be at least 0, got {max_distance}")
-        self.max_distance = max_distance
-        self.bias = nn.Parameter(torch.empty(2 * max_distance + 2, device=device, dtype=dtype))
+        if far_buckets not in ((1, 2) if signed else (1,)):
+            raise ValueError(f"far_buckets must be 1{' or 2' if signed else ' without signs'}, got {far_buckets}")
+        self.max_distance, self.signed, self.far_buckets = max_distance, signed, far_buckets
+        near = 2 * max_distance + 1 if signed else max_distance + 1
+        self.bias = nn.Parameter(torch.empty(near + far_buckets, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -275,13 +285,12 @@ class DistancePrior(nn.Module):
             query_length: n.
             key_length: m; ``None`` means n.
         """
-        return functional.distance_bias(
-            self.bias, functional.token_distances(query_length, key_length, self.bias.device)
-        )
+        distances = functional.token_distances(query_length, key_length, self.bias.device)
+        return functional.distance_bias(self.bias, distances, signed=self.signed)
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
-        return f"max_distance={self.max_distance}"
+        return f"max_distance={self.max_distance}, signed={self.signed}, far_buckets={self.far_buckets}"
 
 
 class HeadPriors(nn.Module):

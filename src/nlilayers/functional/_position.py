@@ -1,6 +1,7 @@
 """Positions of words: Eqs 7 and 8 of Guo et al. 2019."""
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ def sinusoidal_encoding(
     embed_dim: int,
     start: int = 1,
     *,
+    layout: Literal["interleaved", "halves"] = "interleaved",
     device: torch.device | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
@@ -24,6 +26,7 @@ def sinusoidal_encoding(
         length: positions.
         embed_dim: :math:`d`, even.
         start: :math:`i` of the first position.
+        layout: each sine beside its cosine, as printed, or all sines before all cosines, as in tensor2tensor.
         device: where the result lies.
         dtype: of the result. Angles are computed in float64: at 4,000 radians neighbouring numbers of float32 are
             2.4e-4 apart.
@@ -41,4 +44,4 @@ def sinusoidal_encoding(
     i = torch.arange(length, device=device) + start
     exponents = torch.arange(0, embed_dim, 2, device=device).to(torch.float64) / embed_dim
     angles = i[:, None] * torch.exp(-math.log(10000.0) * exponents)
-    return torch.stack((angles.sin(), angles.cos()), -1).flatten(1).to(dtype)
+    return torch.stack((angles.sin(), angles.cos()), -1 if layout == "interleaved" else 1).flatten(1).to(dtype)

@@ -29,8 +29,8 @@ def token_distances(query_length: int, key_length: int | None = None, device: to
     return i[:, None] - j
 
 
-def distance_buckets(distances: Tensor, max_distance: int) -> Tensor:
-    r"""The bucket that a signed distance falls in: Parikh et al. 2016, below Eq 7.
+def distance_buckets(distances: Tensor, max_distance: int, *, signed: bool = True, far_buckets: int = 1) -> Tensor:
+    r"""The bucket that a distance falls in: Parikh et al. 2016, below Eq 7.
 
     .. math::
 
@@ -40,11 +40,15 @@ def distance_buckets(distances: Tensor, max_distance: int) -> Tensor:
         \end{cases}
 
     with :math:`D` the largest distance that has a bucket of its own. "All distances greater than 10 words share the
-    same bias" is read as one bucket for both sides, which makes :math:`2D + 2` in all.
+    same bias" is read as one bucket for both sides, which makes :math:`2D + 2` in all. It can also be read as one for
+    each side, :math:`2D + 1` for the words before and :math:`2D + 2` for those behind, or of distances without their
+    sign, :math:`|\delta|` and :math:`D + 1` for all others.
 
     Args:
         distances: :math:`\delta = i - j`.
         max_distance: :math:`D`.
+        signed: whether words before and behind have buckets of their own.
+        far_buckets: 1, or, if signed, 2: one for each side.
 
     Shape:
         any → the same, of the same integers.
@@ -56,18 +60,24 @@ def distance_buckets(distances: Tensor, max_distance: int) -> Tensor:
         >>> distance_buckets(torch.tensor([-3, -2, 0, 2, 3]), max_distance=2)
         tensor([5, 0, 2, 4, 5])
     """
-    return torch.where(distances.abs() <= max_distance, distances + max_distance, 2 * max_distance + 1)
+    away = distances.abs()
+    if not signed:
+        return away.clamp(max=max_distance + 1)
+    far = 2 * max_distance + (torch.where(distances > 0, 1, 2) if far_buckets == 2 else 1)
+    return torch.where(away <= max_distance, distances + max_distance, far)
 
 
-def distance_bias(bias: Tensor, distances: Tensor) -> Tensor:
+def distance_bias(bias: Tensor, distances: Tensor, *, signed: bool = True) -> Tensor:
     r"""The trainable bias :math:`d_{i-j}` of Parikh et al. 2016, Eq 7, and of Guo et al. 2019, Eq 19.
 
     Args:
-        bias: a scalar for each bucket, :math:`2D + 2` of them; see :func:`distance_buckets`.
+        bias: a scalar for each bucket, :math:`2D + 2` of them; with one for each far side :math:`2D + 3`, without
+            signs :math:`D + 2`. See :func:`distance_buckets`.
         distances: :math:`i - j`.
+        signed: whether words before and behind have buckets of their own.
 
     Shape:
-        ``(2 D + 2,)``, ``(n, m)`` → ``(n, m)``.
+        ``(2 D + 2,)``, ``(2 D + 3,)`` or ``(D + 2,)``, ``(n, m)`` → ``(n, m)``.
 
     Example::
 
@@ -76,9 +86,10 @@ def distance_bias(bias: Tensor, distances: Tensor) -> Tensor:
         >>> distance_bias(torch.tensor([0.1, 0.2, 0.3, 0.9]), torch.tensor([[0, -1, -2]]))
         tensor([[0.2000, 0.1000, 0.9000]])
     """
-    max_distance = bias.shape[0] // 2 - 1
+    max_distance = (bias.shape[0] // 2 if signed else bias.shape[0] - 1) - 1
+    buckets = distance_buckets(distances, max_distance, signed=signed, far_buckets=1 + signed * bias.shape[0] % 2)
     # An embedding, not an index: its backward adds in a fixed order on every device.
-    return torch.nn.functional.embedding(distance_buckets(distances, max_distance), bias[:, None]).squeeze(-1)
+    return torch.nn.functional.embedding(buckets, bias[:, None]).squeeze(-1)
 
 
 def gaussian_bias(w: Tensor, b: Tensor, distances: Tensor) -> Tensor:
