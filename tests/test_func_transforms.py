@@ -16,6 +16,19 @@ POSSIBLE = [
 ]
 
 
+def test_a_difference_is_the_largest_share_of_what_should_be() -> None:
+    """Of tensors whose numbers are all below 1, the difference itself."""
+    ones = torch.ones(2, 2)
+    assert transforms.difference((ones,), (ones,)) == 0 == transforms.difference((), ())
+    assert transforms.difference((ones, 0.5 * ones), (ones, 0.25 * ones)) == 0.25
+    assert transforms.difference((ones, ones), (ones, 4 * ones)) == 0.75
+    assert transforms.difference((torch.empty(0), -ones), (torch.empty(0), ones)) == 2
+    for wrong, message in ((ones[0], "shapes differ"), (ones * torch.inf, "not finite"), (ones * torch.nan, "finite")):
+        for pair in ((wrong, ones), (ones, wrong)):
+            with pytest.raises(AssertionError, match=message):
+                transforms.difference(*((x,) for x in pair))
+
+
 @pytest.mark.parametrize(("name", "attack"), POSSIBLE)
 def test_every_layer_and_model_equals_its_loop(name: str, attack: str) -> None:
     assert transforms.ATTACKS[attack](CASES[name], 3, 4) < 1e-11

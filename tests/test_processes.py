@@ -8,6 +8,8 @@ import pytest
 from reliability import copies, launched, parallel
 from reliability.cases import CASES, MODELS, Case
 from reliability.spread import page
+from safetensors.torch import load_file
+from torch.testing import assert_close
 
 from nli_common.checkpoints import load_weights, save_weights
 from nli_common.errors import InputError
@@ -25,12 +27,19 @@ def test_two_processes_train_as_one_does() -> None:
 
 
 def test_accelerate_launches_two_processes_on_a_cpu_by_the_environment(tmp_path: Path) -> None:
-    """Its --cpu starts one process whatever --num_processes says, and cannot stand beside --multi_gpu."""
-    options = write_corpora(tmp_path, train=20)
-    for name, option, processes in (("env", "--multi_gpu", 2), ("cpu", "--cpu", 1)):
-        done = launched.run(launched.accelerate(option), launched.training(options, 8, 1, tmp_path / name))
+    """Its --cpu starts one process whatever --num_processes says, and cannot stand beside --multi_gpu.
+
+    Two with half a batch each learn as one does with all of it, also by a decay that depends on the batch's size.
+    """
+    options, weights = write_corpora(tmp_path, train=20), []
+    for name, option, processes, batch in (("env", "--multi_gpu", 2, 4), ("cpu", "--cpu", 1, 8)):
+        arguments = launched.training(options, batch, 1, tmp_path / name)
+        arguments[arguments.index("adagrad")] = "adamwr"
+        done = launched.run(launched.accelerate(option), [*arguments, "--normalized-decay", "0.5"])
         assert done.returncode == 0, done.stderr
         assert json.loads((tmp_path / name / "config.json").read_text())["processes"] == processes
+        weights.append(load_file(tmp_path / name / "model.safetensors"))
+    assert_close(*weights, atol=1e-3, rtol=0)  # Adam divides rounding by its own size
 
 
 def test_a_run_goes_on_with_as_many_processes_as_it_began_with(tmp_path: Path) -> None:

@@ -1,9 +1,14 @@
 """The code of the README and of the documentation's pages is run, and the commands they name exist."""
 
+import functools
+import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+from nli_common.commands import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "examples/README.md"]
@@ -44,3 +49,50 @@ def test_commands_and_links_exist(page: str) -> None:
         assert (ROOT / script).exists()
     for link in re.findall(r"\]\(([^)#:]+)\)", text):
         assert ((ROOT / page).parent / link).exists(), link
+
+
+@functools.cache
+def options_of(name: str, command: str) -> frozenset[str]:
+    """Every option that a script's command has, whichever of its models is chosen."""
+    script, said = importlib.import_module(name).SCRIPT, []
+    models = [script.short_name(kind) for kind in script.models] if len(script.models) > 1 else []
+    for words in ([command], *([command, model] for model in models if command == "train")):
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as left:
+            patch.setattr(sys, "argv", [f"{name}.py", *words, "--help"])
+            patch.setattr(sys.stdout, "write", said.append)
+            main(script)
+        assert left.value.code == 0, words
+    return frozenset(re.findall(r"--[a-z][a-z0-9-]*", "".join(said)))
+
+
+def commands() -> list[tuple[str, str, str]]:
+    """Page, script and what follows it, of every command that is written down anywhere."""
+    pages = [ROOT / page for page in (*PAGES, *WRITTEN)] + sorted((ROOT / "examples").glob("*.py"))
+    found = []
+    for page in pages:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        for name, words in re.findall(r"(?:python|launch) examples/(\w+)\.py +([a-z][^\n`#|]*)", text):
+            found.append((page.relative_to(ROOT).as_posix(), name, words.strip()))
+    return found
+
+
+@pytest.mark.parametrize(("page", "name", "words"), commands(), ids=map(" ".join, commands()))
+def test_every_option_that_is_written_down_exists(page: str, name: str, words: str) -> None:
+    if name == "compare":
+        return
+    command, *rest = words.split()
+    known = options_of(name, command)
+    for option in (word.partition("=")[0] for word in rest if word.startswith("--")):
+        assert option in known, f"{page}: {name}.py {command} has no {option}"
+
+
+def test_every_option_that_a_reading_names_exists() -> None:
+    scripts = [path.stem for path in (ROOT / "docs" / "models").glob("*.md") if path.stem != "index"]
+    known = frozenset().union(*(options_of(name, command) for name in scripts for command in ("train", "evaluate")))
+    text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(--[a-z][a-z0-9-]*)", text))
+    assert len(named) > 15 and named <= known
+
+
+def test_there_are_commands_with_options() -> None:
+    assert len(commands()) > 40 and sum(words.count(" --") for *_, words in commands()) > 80

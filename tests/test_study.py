@@ -3,7 +3,9 @@
 import dataclasses
 import gzip
 import json
+import os
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,10 @@ from study import report, tuning
 from study.alignments import same_words
 from study.classes import classes, held_classes
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
+from study.ensembles import ensembles, held_ensemble
 from study.files import prepared
 from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, SMALL, VARIANTS, WIDEST, Job, jobs
-from study.queue import Queue
+from study.queue import Queue, work
 from study.results import held_results, kept
 from study.starts import held_starts, start, starts
 from study.training import (
@@ -36,8 +39,11 @@ from study.training import (
 from study.tuning import grid, plan, protocol, tune, tuned
 from study.windows import WORDS, compared, long_texts
 
-from nli_common.data import Batch, Sentence
+from nli_common.data import Batch, Sentence, open_corpus
+from nli_common.evaluating import evaluate_on
 from nli_common.generated import generated_pairs
+from nli_common.runs import Run
+from nlilayers import GaussianPrior, GaussianSelfAttention
 
 ROOT = Path(__file__).parent.parent
 
@@ -167,6 +173,22 @@ def test_raw_sentences_are_cut_as_the_benches_are(tmp_path: Path) -> None:
     assert cut == "gold_label\tsentence1\tsentence2\nneutral\tit ' s one .\ttwo !\n"
 
 
+def test_a_file_that_has_changed_is_cut_again_and_one_that_has_not_is_left(tmp_path: Path) -> None:
+    source, folder = tmp_path / "raw.tsv.gz", tmp_path / "cut"
+
+    def cut_of(hypothesis: str, written: int) -> str:
+        rows = f"gold_label\tsentence1\tsentence2\tid\nneutral\tOne.\t{hypothesis}\t1\n"
+        source.write_bytes(gzip.compress(rows.encode()))
+        os.utime(source, (written, written))
+        return gzip.decompress(prepared(source, folder).read_bytes()).decode().splitlines()[1]
+
+    assert cut_of("Two", 1_000) == "neutral\tone .\ttwo"
+    target = folder / source.name
+    os.utime(target, (2_000, 2_000))
+    assert cut_of("Three", 1_500) == "neutral\tone .\ttwo"
+    assert cut_of("Three", 2_500) == "neutral\tone .\tthree"
+
+
 def test_the_pages_are_those_of_the_results(tmp_path: Path) -> None:
     report.write(tmp_path)
     written = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.md")}
@@ -227,6 +249,60 @@ def test_runs_wait_until_their_family_is_tuned(kept_in: Path) -> None:
     assert [queue.take(), queue.take()] == [intra, None]
     hold_tuning(kept_in, "DA")
     assert [queue.take() for _ in range(3)] == [da, Job("snli10k", "DA", 0), None]
+
+
+def test_what_fails_is_said_and_counted_and_the_others_are_trained(
+    kept_in: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = [Job("sick", "DA", seed) for seed in range(4)]
+    hold_tuning(kept_in, "DA")
+    trained: list[Job] = []
+
+    def run(job: Job, places: Places, options: dict[str, Any]) -> None:
+        if job.seed in (1, 2):
+            raise OSError(f"no space for seed {job.seed}")
+        trained.append(job)
+
+    monkeypatch.setattr("study.queue.run_job", run)
+    monkeypatch.setattr("study.queue.ProcessPoolExecutor", lambda workers, *_: ThreadPoolExecutor(workers))
+    assert work(Queue(wanted), Places(kept_in, kept_in), 2) == 2
+    assert sorted(job.seed for job in trained) == [0, 3]
+    said = capsys.readouterr().out
+    assert said.count(": done") == 2 and "failed: no space for seed 1" in said and "failed: no space for seed 2" in said
+
+
+def test_runs_whose_family_could_not_be_tuned_are_counted_as_failed(
+    kept_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("study.queue.tune", lambda family, places: None)
+    monkeypatch.setattr("study.queue.ProcessPoolExecutor", lambda workers, *_: ThreadPoolExecutor(workers))
+    assert work(Queue([Job("sick", "DA", seed) for seed in range(3)]), Places(kept_in, kept_in), 2) == 3
+
+
+def test_an_ensemble_is_of_all_five_seeds(kept_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[list[Path], str]] = []
+
+    def evaluated(script: Any, runs: list[Any], corpus: str, name: str, vectors: Path) -> tuple[None, dict[str, float]]:
+        asked.append(([run.folder for run in runs], corpus))
+        return None, {"accuracy": 0.7}
+
+    monkeypatch.setattr("study.ensembles.RESULTS", kept_in)
+    monkeypatch.setattr("study.ensembles.evaluate_on", evaluated)
+    monkeypatch.setattr("study.ensembles.open_corpus", lambda path, cache: path.name)
+    monkeypatch.setattr(Places, "pairs", lambda self, name: self.data / name)
+    places, runs = Places(tmp_path / "data", tmp_path / "runs"), [Job("sick", "DA", seed) for seed in range(5)]
+    options = hold_tuning(kept_in, "DA")
+    for job in runs:
+        ensembles(places)
+        assert held_ensemble("sick", VARIANTS["DA"]) is None, "one is missing"
+        hold(kept_in, f"sick/da-seed{job.seed}", **plan_of(job, options))
+        run_folder(job, places).mkdir(parents=True)
+        (run_folder(job, places) / "metrics.json").write_text("{}")
+    ensembles(places)
+    assert held_ensemble("sick", VARIANTS["DA"]) == 0.7
+    assert asked == [([run_folder(job, places) for job in runs], "sick_test.tsv.gz")]
+    ensembles(places)
+    assert len(asked) == 1, "it is kept"
 
 
 def test_figures_of_another_plan_are_not_taken(kept_in: Path) -> None:
@@ -303,14 +379,20 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     places, bench = Places(tmp_path / "data", tmp_path / "runs"), BENCHES["snli22k"]
     for name, count, split in ((bench.train, 60, "train"), (bench.dev, 30, "dev"), (bench.test, 40, "test")):
         write_pairs(places.data / name, count, split, cut=True)
-    for name in bench.others.values():
-        write_pairs(places.data / name, 20, "test", cut=name.startswith("bench"))
+    sizes = {name: 20 + k for k, name in enumerate(bench.others.values())}
+    for name, count in sizes.items():
+        write_pairs(places.data / name, count, "test", cut=name.startswith("bench"))
     vectors = np.random.default_rng(0).standard_normal((2, 8))
     np.savez(places.data / bench.vectors, words=np.array(["a", "the"]), vectors=vectors)
     options, job = hold_tuning(kept_in, "DA"), Job("snli22k", "DA", 0)
     run_job(job, places, options)
     result = kept(job)
     assert result is not None and result["accuracy"].keys() == {"dev", "test", *bench.others}
+    script, run = settings_of(job, places, options).script, Run(run_folder(job, places))
+    for name, file in {"test": bench.test, "dev": bench.dev, **bench.others}.items():
+        alone = evaluate_on(script, [run], open_corpus(places.pairs(file), places.cache), file, None)[1]["accuracy"]
+        assert result["accuracy"][name] == alone, name
+    assert len(set(result["accuracy"].values())) > 3
     right = unpacked(result["right"], result["pairs"])
     assert len(right) == 40 and float(right.double().mean()) == result["accuracy"]["test"]
     assert Queue([job]).left == []
@@ -319,7 +401,7 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     assert kept(job) == result and run_folder(job, places).stat().st_mtime_ns == before
     classes(places)
     counted = {name: sum(held_classes()[name].values()) for name in (bench.test, *bench.others.values())}
-    assert counted == {bench.test: 40, **dict.fromkeys(bench.others.values(), 20)}, "pairs without an answer left out"
+    assert counted == {bench.test: 40, **sizes}, "pairs without an answer left out"
     starts(places)
     held = held_starts("snli22k")
     assert held["DA"]["found"] == start(job, places) and 0 < held["DA"]["found"] < 1
@@ -332,7 +414,7 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     report.write(tmp_path / "pages")
     pages = {name: (tmp_path / "pages" / f"{name}.md").read_text(encoding="utf-8") for name in ("models", "transfer")}
     assert f"| DA | {result['parameters']:,} | " in pages["models"]
-    assert "| pairs | 40 | 20 |" in pages["transfer"]
+    assert "| pairs | 40 | 20 | 21 |" in pages["transfer"]
 
 
 def test_steps_are_counted_to_the_best_epoch() -> None:
@@ -385,6 +467,39 @@ def test_long_texts_are_read_in_windows_and_short_ones_are_not() -> None:
     found = compared(model, texts)
     assert (found["pairs"], found["other_predictions"]) == (6, 0) and found["windows"] > 0
     assert found["largest_difference"] < 1e-5 * found["largest_logit"]
+
+
+class Look(torch.nn.Module):
+    """The words' views of a text, of which a window with this tolerance leaves much out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        prior = GaussianPrior(0.02, None)
+        self.attention = GaussianSelfAttention(2, 1, prior=prior, tolerance=0.3, scale=1.0)
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> torch.Tensor:
+        return self.attention(torch.nn.functional.one_hot(premise.tokens % 2, 2).float()).sum(1)
+
+
+def test_what_a_window_leaves_out_is_measured() -> None:
+    torch.manual_seed(0)
+    model, words = Look(), torch.randint(0, 9, (3, 700))
+    texts = [(Sentence(row[None], torch.ones(1, 700, dtype=torch.bool)),) * 2 for row in words]
+    measured = compared(model, texts)
+    results = []
+    for window in (None, "auto"):
+        model.attention.window = window
+        results.append(torch.cat([model(*text) for text in texts]).detach())
+    whole, found = results
+    difference = (whole - found).abs().max().item()
+    assert measured == {
+        "pairs": 3,
+        "windows": 3,
+        "other_predictions": int((whole.argmax(-1) != found.argmax(-1)).sum()),
+        "largest_difference": pytest.approx(difference),
+        "largest_logit": pytest.approx(whole.abs().max().item()),
+    }
+    assert difference > 1e-3
 
 
 def test_a_run_says_all_it_was_trained_with(places: Places) -> None:
