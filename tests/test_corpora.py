@@ -166,7 +166,7 @@ def test_truncated_and_damaged_gzip(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a.tsv.gz:1: damaged compressed data"):
         list(read_pairs(path))
     path.write_bytes(whole[:100] + bytes(50) + whole[150:])
-    with pytest.raises(InputError, match=r"a.tsv.gz:\d+: damaged compressed data|a.tsv.gz:\d+: "):
+    with pytest.raises(InputError, match=r"a.tsv.gz:1: damaged compressed data \(Error -3"):
         list(read_pairs(path))
 
 

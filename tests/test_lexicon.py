@@ -81,10 +81,15 @@ def test_bad_text_files_name_the_line(tmp_path: Path, text: str, message: str) -
 
 def test_truncated_archives_name_the_file(tmp_path: Path) -> None:
     long = "".join(f"word{i} {i} {i + 0.5} 2\n" for i in range(5000))
-    for kind in ("gz", "zip", "npz"):
+    messages = {
+        "gz": r"vectors.gz:1: the compressed data ends too early: the file is truncated or still being written",
+        "zip": r"vectors.zip:1: damaged compressed data \(File is not a zip file\)",
+        "npz": r"vectors.npz: not an .npz file of plain arrays \(File is not a zip file\)",
+    }
+    for kind, message in messages.items():
         path = write_vectors(tmp_path, kind, long)
         path.write_bytes(path.read_bytes()[:2000])
-        with pytest.raises(InputError, match=rf"vectors.{kind}"):
+        with pytest.raises(InputError, match=message):
             read_vectors(path, {"word4999"})
 
 
