@@ -33,6 +33,8 @@ class ESIMConfig:
     """Width of an LSTM's state in each direction, and of both feed-forward layers."""
     dropout: float = 0.5
     """Before every LSTM and before the layers of the classifier, and after the comparison."""
+    train_vectors: bool = False
+    """Train the vectors of words, as the paper does, and not leave them as they are, as the other models."""
     num_classes: NumClasses = 3
 
     def __post_init__(self) -> None:
@@ -44,8 +46,6 @@ class ESIMConfig:
 class ESIM(nn.Module):
     """Encode, align, compare, compose, pool: Figure 1, left, from bottom to top.
 
-    The paper trains the word vectors too; here they are fixed, as in the other models.
-
     Args:
         config: the sizes.
         lexicon: its vectors are the word embeddings.
@@ -56,7 +56,7 @@ class ESIM(nn.Module):
     def __init__(self, config: ESIMConfig, lexicon: Lexicon) -> None:
         super().__init__()
         d = config.hidden_size
-        self.words = WordVectors(lexicon)
+        self.words = WordVectors(lexicon, trained=config.train_vectors)
         self.encode = SentenceLSTM(lexicon.dim, d, bidirectional=True)
         self.align = DecomposableAlign()
         self.compare = nn.Sequential(nn.Linear(8 * d, d), nn.ReLU(), nn.Dropout(config.dropout))

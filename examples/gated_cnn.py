@@ -41,6 +41,8 @@ class GatedCNNConfig:
     """Add to each word the vector that is composed of its characters (section 2.3)."""
     use_pos: bool = True
     """Add to each word its part-of-speech tag (section 2.3)."""
+    train_vectors: bool = False
+    """Train the vectors of words; the paper is silent."""
     convolution: Convolution = "gcnn"
     """The layers of every encoder: Eqs 2 and 3, the same with a gate left out or both, or Eq 1."""
     hidden_size: int = 300
@@ -79,7 +81,7 @@ class GatedCNN(nn.Module):
 
     Args:
         config: the sizes.
-        lexicon: its vectors are the fixed word embeddings.
+        lexicon: its vectors are the word embeddings.
     """
 
     leading_tokens = ()
@@ -129,7 +131,7 @@ def compare(x: Tensor, aligned: Tensor) -> Tensor:
 
 
 class WordFeatures(nn.Module):
-    """What is known of each word: its fixed vector and, if asked for, its characters' and its tag, side by side.
+    """What is known of each word: its vector and, if asked for, its characters' and its tag, side by side.
 
     Attributes:
         dim: the features of a word.
@@ -137,7 +139,7 @@ class WordFeatures(nn.Module):
 
     def __init__(self, config: GatedCNNConfig, lexicon: Lexicon) -> None:
         super().__init__()
-        self.words = WordVectors(lexicon)
+        self.words = WordVectors(lexicon, trained=config.train_vectors)
         self.composed = ComposedCharacters(config, lexicon) if config.use_chars else None
         self.num_tags = config.num_tags if config.use_pos else 0
         if config.use_pos and len(lexicon.tags) > self.num_tags:

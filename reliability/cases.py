@@ -176,6 +176,10 @@ def layers(d: int, even: int, heads: int, hidden: int, factors: int) -> dict[str
             lambda: attention(even, heads, window=3), _words(even), LONG
         ),
         "GaussianSelfAttention, DistancePrior": Case(lambda: attention(even, heads, prior=distances(2)), _words(even)),
+        "GaussianSelfAttention, HeadPriors": Case(
+            lambda: attention(even, heads, prior=nlilayers.HeadPriors(distances(2) for _ in range(heads))),
+            _words(even),
+        ),
         "DecomposableAlign": Case(lambda: nlilayers.DecomposableAlign(_feedforward(d)), _two_sentences(d)),
         "IntraAlign": Case(lambda: nlilayers.IntraAlign(_feedforward(d), prior=distances(2)), _words(d)),
         "FactorizationMachine": Case(lambda: nlilayers.FactorizationMachine(d, factors), _words(d, masked=False)),

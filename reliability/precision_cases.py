@@ -34,6 +34,7 @@ from nlilayers import (
     GatedConvEncoder,
     GaussianPrior,
     GaussianSelfAttention,
+    HeadPriors,
     Highway,
     IntraAlign,
     LinearPrior,
@@ -235,6 +236,9 @@ LAYERS: Mapping[str, Case] = {
     "GaussianSelfAttention, Zipf": Case(_attention(ZipfPrior), ("b n d", "?b n")),
     "GaussianSelfAttention, bucketed": Case(_attention(lambda: DistancePrior(2)), ("b n d", "?b n")),
     "GaussianSelfAttention, linear": Case(_attention(LinearPrior), ("b n d", "?b n")),
+    "GaussianSelfAttention, a prior for each head": Case(
+        _attention(lambda: HeadPriors([GaussianPrior(), LinearPrior(), DistancePrior(2)])), ("b n d", "?b n")
+    ),
     "GaussianSelfAttention, window of 2": Case(_attention(window=2), ("b n d", "?b n")),
     "GatedConvBlock": Case(HiddenAndCell, ("b n d", "?b n")),
     "GatedConvEncoder": Case(lambda: GatedConvEncoder(FEATURES, 5, 2), ("b n d", "?b n"), _conv_loop),
@@ -258,6 +262,7 @@ LAYERS: Mapping[str, Case] = {
     "ZipfPrior": Case(ZipfPrior, ("=n", "=m")),
     "DistancePrior": Case(lambda: DistancePrior(2), ("=n", "=m")),
     "LinearPrior": Case(LinearPrior, ("=n", "=m")),
+    "HeadPriors": Case(lambda: HeadPriors([GaussianPrior(), ZipfPrior()]), ("=n", "=m")),
 }
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file
 
 from decomposable_attention import DecomposableAttentionConfig
 from nli_common.inputs import Data
@@ -53,6 +54,27 @@ def test_predict_needs_the_folder_alone_and_knows_new_words(run: Path, tmp_path:
     assert sum(map(float, shares.values())) == pytest.approx(1, abs=1e-3)
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert run_script("predict", "--run", moved, *options).stdout == done.stdout
+
+
+def test_trained_vectors_are_part_of_a_run_and_new_words_have_those_of_the_lexicon(
+    corpora: list[str], tmp_path: Path
+) -> None:
+    esim, folder = SCRIPT.with_name("esim.py"), tmp_path / "run"
+    options = ["--hidden-size", "4", "--epochs", "1", "--batch-size", "16", "--train-vectors", "--output", folder]
+    done = run_script("train", *options, *corpora, script=esim)
+    assert done.returncode == 0, done.stderr
+    vectors = load_file(folder / "model.safetensors")["words.vectors"]
+    lexicon = Lexicon.load(folder / "lexicon.safetensors")
+    assert vectors.shape == lexicon.vectors.shape and (vectors - lexicon.vectors).abs().max() > 1e-4
+    test = corpora[corpora.index("--test") + 1]
+    done = run_script("evaluate", "--run", folder, "--test", test, script=esim)
+    assert done.returncode == 0, done.stderr
+    again, metrics = (
+        json.loads((folder / name).read_text())["test"] for name in ("evaluation-test.json", "metrics.json")
+    )
+    assert again == metrics
+    done = run_script("predict", "--run", folder, "--premise", "a zyx dog", "--hypothesis", "a qqq", script=esim)
+    assert done.returncode == 0 and "entailment" in done.stdout, done.stderr
 
 
 def test_predict_names_the_classes_as_evaluate_does(run: Path, corpora: list[str], tmp_path: Path) -> None:

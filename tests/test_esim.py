@@ -29,6 +29,12 @@ def test_the_papers_parameter_count() -> None:
     assert models.trainable(model) - sum(p.numel() for n, p in model.named_parameters() if "bias_hh" in n) == 4_326_303
 
 
+def test_trained_vectors_are_parameters() -> None:
+    trained, fixed = model_of(train_vectors=True), model_of()
+    assert models.trainable(trained) == models.trainable(fixed) + models.TINY.vectors.numel()
+    models.every_parameter_gets_a_gradient(trained)
+
+
 def test_the_papers_recipe() -> None:
     recipe, config = SCRIPT.recipe, ESIMConfig()
     assert (recipe.optimizer, recipe.lr, recipe.batch_size, recipe.clip_norm) == ("adam", 4e-4, 32, 10.0)

@@ -1,5 +1,9 @@
 """What a model is given of a word: vectors, characters, tags."""
 
+import copy
+import pickle
+
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +71,38 @@ def test_word_vectors_are_fixed_and_not_repeated_on_disk() -> None:
     tokens, mask = torch.tensor([[1, 0], [1, 0]]), torch.tensor([[True, True], [False, True]])
     expected = lexicon.vectors[tokens].float().masked_fill(~mask[..., None], 0)
     assert torch.equal(vectors(Sentence(tokens, mask)), expected)
+
+
+def test_trained_vectors_learn_the_words_they_see_and_leave_the_lexicon_alone() -> None:
+    lexicon = Lexicon(["a", "b", "c"], normal(2, 3, 5).float())
+    start = lexicon.vectors.clone()
+    vectors = WordVectors(lexicon, trained=True)
+    tokens, mask = torch.tensor([[1, 0], [1, 2]]), torch.tensor([[True, True], [True, False]])
+    assert torch.equal(vectors(Sentence(tokens, mask)), WordVectors(lexicon)(Sentence(tokens, mask)))
+    optimizer = torch.optim.SGD(vectors.parameters(), lr=1.0)
+    vectors(Sentence(tokens, mask)).sum().backward()
+    optimizer.step()
+    assert_close(vectors.vectors - start, torch.tensor([[-1.0], [-2.0], [0.0]]).expand(3, 5))
+    assert torch.equal(lexicon.vectors, start)
+
+
+def test_trained_vectors_fit_a_lexicon_that_was_extended_since() -> None:
+    """Also a copy, inside a model, in another dtype; nothing else that has another shape is let in."""
+    lexicon = Lexicon(["a", "b"], normal(2, 2, 5))
+    trained = torch.nn.Sequential(WordVectors(lexicon, trained=True))
+    trained[0].vectors.data += 1
+    longer = lexicon.extended(["c", "A"])
+    fresh = torch.nn.Sequential(WordVectors(longer, trained=True))
+    for model in (fresh, copy.deepcopy(fresh), pickle.loads(pickle.dumps(fresh)), copy.deepcopy(fresh).double()):
+        state = trained.state_dict()
+        model.load_state_dict(state)
+        assert torch.equal(model[0].vectors.float()[:2], trained[0].vectors)
+        assert torch.equal(model[0].vectors.float()[2:], longer.vectors[2:].float())
+        assert len(state["0.vectors"]) == 2, "what is loaded is left as it is"
+    for words, dim in (("abc", 4), ("a", 5)):
+        other = Lexicon(list(words), normal(2, len(words), dim))
+        with pytest.raises(RuntimeError, match=r"size mismatch for 0\.vectors"):
+            torch.nn.Sequential(WordVectors(other, trained=True)).load_state_dict(trained.state_dict())
 
 
 def test_words_without_characters_are_read_as_one_that_is_none() -> None:

@@ -17,17 +17,34 @@ LONGEST_WORD = 24
 
 
 class WordVectors(nn.Module):
-    """The fixed vectors of a lexicon, which training leaves alone and weights on disk do not repeat."""
+    """The vectors of a lexicon's words.
 
-    vectors: Tensor
+    Args:
+        lexicon: its vectors; it keeps them as they are.
+        trained: whether they are parameters. Fixed ones are not repeated by weights on disk.
+    """
 
-    def __init__(self, lexicon: Lexicon) -> None:
+    def __init__(self, lexicon: Lexicon, *, trained: bool = False) -> None:
         super().__init__()
-        self.register_buffer("vectors", lexicon.vectors.to(torch.get_default_dtype()), persistent=False)
+        vectors = lexicon.vectors.to(torch.get_default_dtype())
+        if trained:
+            self.vectors: Tensor = nn.Parameter(vectors.clone())
+            self.register_load_state_dict_pre_hook(_with_words_behind)  # type: ignore[no-untyped-call]
+        else:
+            self.vectors = nn.Buffer(vectors, persistent=False)
 
     def forward(self, sentence: Sentence) -> Tensor:
         """A sentence's vectors ``(b, n, dim)``, 0 at padding whatever word fills it."""
         return zero_padding(nn.functional.embedding(sentence.tokens, self.vectors), sentence.mask)
+
+
+def _with_words_behind(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
+    """Let trained vectors be loaded for a lexicon that was extended since: its new words keep the vectors they have."""
+    assert isinstance(module, WordVectors)
+    name, ours = f"{prefix}vectors", module.vectors.detach()
+    trained = state.get(name)
+    if trained is not None and trained.shape[1:] == ours.shape[1:] and len(trained) < len(ours):
+        state[name] = torch.cat([trained, ours[len(trained) :].to(trained)])
 
 
 class WordCharacters(nn.Module):
