@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from nli_common.checks import require_at_least, require_dropout
+from nli_common.checks import require_at_least, require_choices, require_dropout
 from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.feedforward import feedforward
@@ -67,7 +67,7 @@ class CAFEConfig:
     factorize: bool = True
     """Compare by factorization machines; without, by rectified units (ablation 1)."""
     linear_units: bool = False
-    """Do not rectify those units; the paper's FC does not tell."""
+    """Without factorize: do not rectify those units; the paper's FC does not tell."""
     inter_attention: bool = True
     """Align the sentences with each other (ablation 4, and the first setting of Table 1)."""
     without: Literal["cat", "sub", "mul"] | None = None
@@ -82,8 +82,11 @@ class CAFEConfig:
         require_at_least(1, self, *sizes)
         require_at_least(0, self, "char_filters", "tag_size")
         require_dropout(self)
-        if self.without not in ("cat", "sub", "mul", None):
-            raise ValueError(f"without must be cat, sub, mul or None, got {self.without!r}")
+        require_choices(self)
+        if self.linear_units and self.factorize:
+            raise ValueError(
+                "linear_units takes the place of factorization machines: factorize must be False, got True"
+            )
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from nli_common.checks import require_at_least, require_dropout
+from nli_common.checks import require_at_least, require_choices, require_dropout
 from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.feedforward import feedforward, start_from_glorot
@@ -50,11 +50,11 @@ class DecomposableAttentionConfig:
     dropout: float = 0.2
     """Between the two layers of every feed-forward network (the paper does not say where)."""
     input_dropout: float = 0.0
-    """Before every feed-forward network."""
+    """Of what enters every feed-forward network."""
     max_distance: int = 10
-    """Distances beyond it share one bias (intra-attention)."""
+    """The largest distance with a bias of its own (intra-attention)."""
     distances: Distances = "signed"
-    """With signs, without, or with signs and a bias for those beyond on each side; the paper is silent."""
+    """Their biases (intra-attention): with one for all that are greater, without signs, or with one on each side."""
     glorot: bool = True
     """Start from Glorot's weights; torch's own are smaller, and leave intra-attention more room to find word order."""
     num_classes: NumClasses = 3
@@ -63,6 +63,7 @@ class DecomposableAttentionConfig:
         """Refuse sizes that make no model."""
         require_at_least(1, self, "hidden_size", "num_classes")
         require_dropout(self, "dropout", "input_dropout")
+        require_choices(self)
 
     def network(self, in_features: int) -> nn.Sequential:
         """F, G, H or F_intra: two rectified layers."""

@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nli_common.checks import require_at_least, require_dropout
+from nli_common.checks import require_at_least, require_choices, require_dropout
 from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.feedforward import feedforward
@@ -69,6 +69,7 @@ class GatedCNNConfig:
         """Refuse sizes that make no model."""
         require_at_least(1, self, *(name for name, value in vars(self).items() if type(value) is int))
         require_dropout(self)
+        require_choices(self)
 
     def encoder(self, in_features: int, hidden_size: int, num_layers: int) -> nn.Module:
         """A stack of the chosen convolutions."""

@@ -16,7 +16,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 import nlilayers
-from nli_common.checks import require_at_least, require_dropout
+from nli_common.checks import require_at_least, require_choices, require_dropout
 from nli_common.commands import main
 from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix
 from nli_common.data import Sentence
@@ -48,7 +48,7 @@ class GaussianTransformerConfig:
     locality: Locality = "gaussian-variant"
     """What draws a word's self-attention to its neighbours: Table 1, from (i) to (vii)."""
     prior_scope: Literal["layer", "head", "model"] = "layer"
-    """What has a prior of its own, each self-attention, each of its heads or the model; the paper is silent."""
+    """Whether each self-attention has a prior of its own, each of its heads, or the model one for all of them."""
     num_encoding_blocks: int = 3
     """M."""
     num_interaction_blocks: int = 2
@@ -88,6 +88,7 @@ class GaussianTransformerConfig:
         require_at_least(1, self, "num_encoding_blocks", "num_interaction_blocks", "hidden_size", "num_heads")
         require_at_least(1, self, "num_classes")
         require_dropout(self, "dropout", "attention_dropout", "inner_dropout")
+        require_choices(self)
         d, heads = self.hidden_size, self.num_heads
         if d % 2 or d % heads:
             raise ValueError(f"hidden_size must be even and a multiple of {heads} heads, got {d}")

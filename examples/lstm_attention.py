@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from nli_common.checks import require_at_least, require_dropout
+from nli_common.checks import require_at_least, require_choices, require_dropout
 from nli_common.commands import main
 from nli_common.data import Sentence
 from nli_common.feedforward import feedforward, start_from_glorot
@@ -51,6 +51,7 @@ class Sizes:
         require_at_least(1, self, *(n for n in ("hidden_size", "num_layers", "num_classes") if hasattr(self, n)))
         require_at_least(0, self, "num_tags")
         require_dropout(self)
+        require_choices(self)
 
 
 @dataclass(frozen=True)

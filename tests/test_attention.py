@@ -152,6 +152,43 @@ def test_heads_that_share_a_prior_are_heads_with_equal_ones() -> None:
     assert "(0-2): 3 x GaussianPrior(w=0.1, b=-0.1)" in repr(apart.prior)
 
 
+class Shaped(nn.Module):
+    """A prior of one's own that gives a bias of any shape."""
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        sizes = [{-1: query_length, -2: key_length}.get(size, size) for size in self.shape]
+        return torch.linspace(-1, 0, math.prod(sizes), dtype=torch.float64).view(sizes)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (-2,), (1, -2), (-1, 1), (-1, -2), (HEADS, -1, -2)])
+@pytest.mark.parametrize("length", [5, 400])
+def test_a_prior_of_fewer_axes_is_one_for_all_that_it_lacks(shape: tuple[int, ...], length: int) -> None:
+    """Also in blocks, for the prior of three of which they ask; where it holds for all, that is no prior."""
+    layer, x = attention(prior=Shaped(*shape), window=None), normal(1, HEADS, length, EMBED_DIM)
+    q, k, _ = layer.in_proj(x).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+    scores = functional.attention_scores(q, k, layer.scale) + Shaped(*shape)(length, length)
+    assert_close(layer.attention_weights(x), scores.softmax(-1))
+    if shape in ((), (1,), (1, 1)):
+        narrow, plain = (attention(prior=prior, window=3) for prior in (Shaped(*shape), NoPrior()))
+        assert_close(narrow(x), plain(x), atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1, -1, -2), (2, -1, -2), (HEADS, 1, 1), (2, HEADS, -1, -2), (1, 1, -1, -2)])
+def test_a_prior_of_any_other_shape_is_refused(shape: tuple[int, ...]) -> None:
+    """One for each sentence would pass for one for each head where there are as many."""
+    layer = attention(prior=Shaped(*shape))
+    with pytest.raises(ValueError, match=r"prior must give \(5, 5\) or \(3, 5, 5\) for .* heads, got shape \("):
+        layer(normal(1, 2, 5, EMBED_DIM))
+    layer = attention(prior=ZipfPrior())
+    layer.prior = HeadPriors([ZipfPrior()])
+    with pytest.raises(ValueError, match=r"got shape \(1, 5, 5\)"):
+        layer(normal(1, 2, 5, EMBED_DIM))
+
+
 def test_as_many_priors_as_heads() -> None:
     with pytest.raises(ValueError, match="prior must have one prior for each of the 3 heads, got 2"):
         attention(prior=HeadPriors([GaussianPrior(), ZipfPrior()]))

@@ -85,6 +85,11 @@ def test_dropout_before_every_network_is_where_it_is_said_to_be() -> None:
         DecomposableAttentionConfig(input_dropout=1.0)
 
 
+def test_distances_of_no_kind_are_refused() -> None:
+    with pytest.raises(ValueError, match="distances must be signed, absolute or two-sided, got 'both'"):
+        DecomposableAttentionConfig(distances="both")
+
+
 @pytest.mark.parametrize(("distances", "evenly"), [("signed", False), ("absolute", True), ("two-sided", False)])
 def test_distances_without_signs_see_no_direction(distances: Any, evenly: bool) -> None:
     """Both sentences read backwards: the logits of a model whose words look both ways alike are the same."""

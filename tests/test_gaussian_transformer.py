@@ -171,6 +171,9 @@ def test_the_papers_recipe(paper_size: GaussianTransformer) -> None:
         ({"num_classes": 0}, "num_classes must be at least 1, got 0"),
         ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
         ({"hidden_size": 10}, "hidden_size must be even and a multiple of 3 heads, got 10"),
+        ({"prior_scope": "heads"}, "prior_scope must be layer, head or model, got 'heads'"),
+        ({"norm": "before"}, "norm must be post or pre, got 'before'"),
+        ({"locality": "near"}, "locality must be none, zipf, .* or gaussian-variant, got 'near'"),
         ({"hidden_size": 9}, "hidden_size must be even and a multiple of 3 heads, got 9"),
         ({"dropout": 1.0}, "^dropout must be at least 0 and below 1, got 1.0"),
         ({"attention_dropout": -0.1}, "^attention_dropout must be at least 0 and below 1, got -0.1"),
@@ -589,6 +592,32 @@ def test_dropout_of_weights_and_of_hidden_units_has_its_place(option: str, parts
     assert torch.equal(model(*pair), model(*pair))
     model.train()
     assert not torch.equal(model(*pair), model(*pair))
+
+
+@every_locality
+@pytest.mark.parametrize("scope", ["layer", "head", "model"])
+def test_every_prior_is_where_the_model_is(locality: Locality, scope: Any) -> None:
+    """A scalar of the CPU would mix with tensors of any device, and a matrix would not."""
+    with torch.device("meta"):
+        block = EncodingBlock(config_of(locality=locality, prior_scope=scope))
+        x, mask = torch.empty(2, 5, 6), torch.ones(2, 5, dtype=torch.bool)
+        assert block(x, mask).device.type == "meta"
+    moved = EncodingBlock(config_of(locality=locality, prior_scope=scope)).to("meta")
+    assert moved(x, mask).device.type == "meta"
+    assert moved.self_attention[-1].sublayer.prior(5, 5).device.type == "meta"
+
+
+def test_weights_between_sentences_are_dropped_in_training_alone() -> None:
+    attention = drawn_anew(InterAttention(6, 3, dropout=0.25))
+    x, other, mask = normal(1, 2, 4, 6), normal(2, 2, 5, 6), torch.arange(5) < torch.tensor([[5], [3]])
+    weights, values = attention.weights(x, other, mask), attention.value(other).unflatten(2, (3, 2)).transpose(1, 2)
+    torch.manual_seed(0)
+    kept = nn.functional.dropout(weights, 0.25)
+    assert (kept == 0).any() and (kept != weights).any()
+    attention.train()
+    torch.manual_seed(0)
+    expected = attention.output((kept @ values).transpose(1, 2).flatten(2))
+    assert_close(attention(x, other, mask), expected, atol=1e-12, rtol=1e-12)
 
 
 def test_attention_biases_are_where_they_are_said_to_be() -> None:

@@ -277,6 +277,7 @@ def test_two_classes(name: str) -> None:
         ("HybridModel", {"num_layers": 0}, "num_layers must be at least 1, got 0"),
         ("LSTMBaseline", {"num_tags": -1}, "num_tags must be at least 0, got -1"),
         ("LSTMBaseline", {"num_classes": 0}, "num_classes must be at least 1, got 0"),
+        ("LSTMBaseline", {"pooling": "sum"}, "pooling must be last, max or mean, got 'sum'"),
         ("HybridModel", {"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
         ("HybridModel", {"num_tags": 2}, "num_tags must be 0 or at least the 3 tags of the data, got 2"),
     ],

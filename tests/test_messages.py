@@ -20,6 +20,7 @@ from nlilayers import (
     IntraAlign,
     LinearPrior,
     SinusoidalPositionalEncoding,
+    functional,
     masking,
 )
 
@@ -92,6 +93,9 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: LinearPrior(0.0): "w must be a finite number below 0 in torch.float32, got 0.0",
     lambda: DistancePrior(-1): "max_distance must be at least 0, got -1",
     lambda: SinusoidalPositionalEncoding(4, layout="half"): "layout must be 'interleaved' or 'halves', got 'half'",
+    lambda: functional.sinusoidal_encoding(2, 4, layout="half"): (
+        "layout must be 'interleaved' or 'halves', got 'half'"
+    ),
     lambda: DistancePrior(far_buckets=3): "far_buckets must be 1 or 2, got 3",
     lambda: DistancePrior(signed=False, far_buckets=2): "far_buckets must be 1 without signs, got 2",
     lambda: HeadPriors([]): "priors must have at least one prior, got none",
@@ -99,9 +103,7 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: GaussianSelfAttention(4, 2, prior=HeadPriors([LinearPrior()])): (
         "prior must have one prior for each of the 2 heads, got 1"
     ),
-    lambda: IntraAlign(prior=HeadPriors([LinearPrior()]))(X): (
-        "prior must give a matrix, one for all heads, got shape (1, 3, 3)"
-    ),
+    lambda: IntraAlign(prior=HeadPriors([LinearPrior()]))(X): ("prior must give a matrix, got shape (1, 3, 3)"),
     lambda: masking.lengths_to_mask(torch.ones(2)): (
         "lengths must be integers of shape (batch,), got torch.float32 of shape (2,)"
     ),

@@ -301,6 +301,20 @@ def test_the_other_readings_tables_from_minus_3_to_3() -> None:
     assert functional.distance_buckets(line, 2, far_buckets=2).tolist() == [6, 0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64])
+@pytest.mark.parametrize("reading", [{}, *(reading for reading, *_ in OTHER_READINGS.values())], ids=str)
+def test_buckets_are_of_the_integers_of_the_distances(reading: dict[str, int], dtype: torch.dtype) -> None:
+    assert functional.distance_buckets(torch.arange(-3, 4, dtype=dtype), 2, **reading).dtype == dtype
+
+
+def test_the_functions_refuse_what_the_layers_refuse() -> None:
+    line = torch.arange(-3, 4)
+    with pytest.raises(ValueError, match="far_buckets must be 1 or 2, got 3"):
+        functional.distance_buckets(line, 2, far_buckets=3)
+    with pytest.raises(ValueError, match="far_buckets must be 1 without signs, got 2"):
+        functional.distance_buckets(line, 2, signed=False, far_buckets=2)
+
+
 def test_key_length_is_the_query_length_unless_given(device: str) -> None:
     prior = prior_of(0, device=device)
     assert torch.equal(prior(13), prior(13, 13))
@@ -380,8 +394,19 @@ def test_heads_go_back_to_their_starts_and_learn_apart() -> None:
     HeadPriors([Level()]).reset_parameters()
 
 
+def test_what_is_no_prior_is_refused_by_name() -> None:
+    for wrong in (GaussianPrior(), 3, None):
+        with pytest.raises(TypeError, match=f"priors must be several modules, got one {type(wrong).__name__}"):
+            HeadPriors(wrong)
+    with pytest.raises(TypeError, match="priors must be several modules, got one float among them"):
+        HeadPriors([GaussianPrior(), 0.1])
+    nested = HeadPriors([GaussianPrior(), HeadPriors([ZipfPrior(), ZipfPrior()])])
+    with pytest.raises(ValueError, match=r"priors must give a matrix each, got shape \(2, 5, 5\)"):
+        nested(5)
+
+
 def test_no_priors_and_one_head_that_would_get_several_are_refused() -> None:
     with pytest.raises(ValueError, match="priors must have at least one prior, got none"):
         HeadPriors([])
-    with pytest.raises(ValueError, match=r"prior must give a matrix, one for all heads, got shape \(2, 5, 5\)"):
+    with pytest.raises(ValueError, match=r"prior must give a matrix, got shape \(2, 5, 5\)"):
         IntraAlign(prior=HeadPriors([ZipfPrior(), ZipfPrior()]))(torch.zeros(2, 5, 3))

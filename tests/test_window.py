@@ -578,6 +578,31 @@ def test_where_blocks_would_not_pay_the_whole_matrix_is_taken() -> None:
     assert not blocks_used(attention(None), x)
 
 
+@given(
+    scalars=st.lists(st.tuples(WIDTHS, CENTRES, RANGES), min_size=1, max_size=4),
+    length=st.integers(1, 40),
+    tolerance=TOLERANCES,
+    holes=st.booleans(),
+)
+def test_the_window_of_several_heads_is_the_largest_of_theirs(
+    scalars: list[tuple[float, float, float]], length: int, tolerance: float, holes: bool
+) -> None:
+    biases, ranges = [bias(w, c, length) for w, c, _ in scalars], [score_range for *_, score_range in scalars]
+    alone = [
+        functional.smallest_window(beta, score_range, tolerance, holes=holes)
+        for beta, score_range in zip(biases, ranges, strict=True)
+    ]
+    assert functional.smallest_window(torch.stack(biases), torch.tensor(ranges), tolerance, holes=holes) == max(alone)
+    together = functional.smallest_window(torch.stack(biases), max(ranges), tolerance, holes=holes)
+    assert together == max(functional.smallest_window(b, max(ranges), tolerance, holes=holes) for b in biases)
+
+
+def test_a_head_whose_scores_have_no_bound_sees_everything() -> None:
+    biases = torch.stack([bias(1.0, 0.0, 50)] * 2)
+    assert functional.smallest_window(biases, torch.tensor([1.0, math.inf]), 1e-3) == 49
+    assert functional.smallest_window(biases, torch.tensor([1.0, math.nan]), 1e-3) == 49
+
+
 def heads(*widths: float) -> HeadPriors:
     return HeadPriors(GaussianPrior(w, -0.1, dtype=torch.float64) for w in widths)
 

@@ -108,7 +108,7 @@ class IntraAlign(nn.Module):
 
     Raises:
         ValueError: if x is not ``(batch, length, features)``, if the mask is not boolean of its ``(batch, length)``, or
-            if the prior gives several heads.
+            if the prior gives more than a matrix.
 
     Example::
 
@@ -139,7 +139,7 @@ class IntraAlign(nn.Module):
         scores = functional.dot_scores(features, features)
         log_bias = None if self.prior is None else self.prior(x.shape[1], x.shape[1])
         if log_bias is not None and log_bias.ndim > 2:
-            raise ValueError(f"prior must give a matrix, one for all heads, got shape {tuple(log_bias.shape)}")
+            raise ValueError(f"prior must give a matrix, got shape {tuple(log_bias.shape)}")
         return functional.intra_alignment_weights(scores, log_bias, mask)
 
 

@@ -42,15 +42,16 @@ class GaussianSelfAttention(nn.Module):
     Args:
         embed_dim: :math:`d`, the features of a word.
         num_heads: :math:`h`; it divides ``embed_dim``.
-        prior: :math:`\beta`, a module that maps ``(query_length, key_length)`` to a log-bias of that shape;
-            ``None`` is a :class:`GaussianPrior` of its own.
+        prior: :math:`\beta`, a module that maps ``(query_length, key_length)`` to a log-bias of that shape, or to one
+            for each head, ``(h, query_length, key_length)``, as :class:`HeadPriors` do; ``None`` is a
+            :class:`GaussianPrior` of its own.
         bias: whether the projections have biases. (That of the keys is dead: it shifts whole rows of scores.)
         dropout: probability that an attention weight is dropped, in training.
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any. ``"auto"`` means any, too, but
             leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand
             (see :func:`nlilayers.functional.smallest_window`). Its cost is then linear in the length, as that of any
-            window is. Short sentences, compiled code and, with ``"auto"``, priors that are not Gaussian take the whole
-            matrix of scores, for which a window is a mask.
+            window is. Short sentences, compiled code and, with ``"auto"``, priors that are not Gaussian in every head
+            take the whole matrix of scores, for which a window is a mask.
         tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default
             is below the rounding of float32.
         scale: :math:`\tau`; ``None`` is :math:`1/\sqrt{d/h}`.
@@ -65,7 +66,7 @@ class GaussianSelfAttention(nn.Module):
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`\tilde x` ``(b, n, d)``, 0 at padding.
 
     Raises:
-        ValueError: if ``num_heads`` does not divide ``embed_dim``, if there are more or fewer priors than heads, if
+        ValueError: if ``num_heads`` does not divide ``embed_dim``, if the prior gives any other shape, if
             ``dropout`` is no probability, if ``window`` is neither ``None`` nor ``"auto"`` nor an integer of at least
             0, if ``tolerance`` is not between 0 and 1, if x is not ``(batch, length, embed_dim)``, or if the mask is
             not boolean of its ``(batch, length)``.
@@ -166,7 +167,7 @@ class GaussianSelfAttention(nn.Module):
             return queries.new_zeros(queries.shape[:3], dtype=dtype)
         with without_autocast(queries):
             scores = functional.attention_scores(queries.to(dtype), keys.to(dtype), self.scale)
-        weights = functional.self_attention_weights(scores, self.prior(*scores.shape[2:]), mask)
+        weights = functional.self_attention_weights(scores, self._log_bias(*scores.shape[2:]), mask)
         far = functional.token_distances(scores.shape[2], scores.shape[3], scores.device).abs() > self.window
         return (weights * far).sum(-1)
 
@@ -194,7 +195,7 @@ class GaussianSelfAttention(nn.Module):
     def _weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         scores = functional.attention_scores(queries, keys, self.scale)
         window = None if isinstance(self.window, str) else self.window
-        return functional.self_attention_weights(scores, self.prior(*scores.shape[2:]), mask, window)
+        return functional.self_attention_weights(scores, self._log_bias(*scores.shape[2:]), mask, window)
 
     def _narrow_window(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int | None:
         """The distance that every word must see, or ``None`` where blocks of it would not pay."""
@@ -226,22 +227,32 @@ class GaussianSelfAttention(nn.Module):
             return length
         has_holes, scalars = bool(known[2]), torch.tensor(known[3:], dtype=torch.float64, device="cpu")
         distances = torch.arange(length, device="cpu")
-        windows = []
-        for known_range, known_w, known_b in scalars.view(3, -1).mT:
-            log_bias = functional.gaussian_bias(known_w, known_b, distances)
-            # The range was computed in floating point too.
-            score_range = 1.001 * known_range.item()
-            windows.append(functional.smallest_window(log_bias, score_range, self.tolerance, holes=has_holes))
-        return max(windows)
+        exact_range, exact_w, exact_b = scalars.view(3, -1, 1)
+        log_bias = functional.gaussian_bias(exact_w, exact_b, distances)
+        # The range was computed in floating point too.
+        return functional.smallest_window(log_bias, 1.001 * exact_range[:, 0], self.tolerance, holes=has_holes)
+
+    def _log_bias(self, query_length: int, key_length: int) -> Tensor:
+        """What the prior gives, ``(n, m)`` or ``(h, n, m)``."""
+        log_bias: Tensor = self.prior(query_length, key_length)
+        shape = query_length, key_length
+        if log_bias.ndim < 3:
+            return log_bias.expand(shape)
+        if log_bias.shape != (self.num_heads, *shape):
+            raise ValueError(
+                f"prior must give {shape} or {(self.num_heads, *shape)} for these lengths and heads, "
+                f"got shape {tuple(log_bias.shape)}"
+            )
+        return log_bias
 
     def _both_sides(self, length: int) -> tuple[Tensor, Tensor]:
         """The bias of a first word for each word behind it, and of a last one for those before, ``(..., length)``."""
-        return self.prior(1, length)[..., 0, :], self.prior(length, 1)[..., :, 0]
+        return self._log_bias(1, length)[..., 0, :], self._log_bias(length, 1)[..., :, 0]
 
     def _block_bias(self, window: int) -> Tensor:
         """The bias of a block's words for their own block and the two beside it: a slice of the matrix of all three."""
         size = _block_size(window)
-        log_bias: Tensor = self.prior(3 * size, 3 * size)[..., size : 2 * size, :]
+        log_bias = self._log_bias(3 * size, 3 * size)[..., size : 2 * size, :]
         if isinstance(self.window, str):
             return log_bias
         distances = functional.token_distances(3 * size, device=log_bias.device)[size : 2 * size]

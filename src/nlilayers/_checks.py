@@ -48,6 +48,32 @@ def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None
         )
 
 
+def require_layout(layout: str) -> None:
+    """Raise a ``ValueError`` unless the layout of an encoding is one that there is.
+
+    Example::
+
+        >>> require_layout("half")
+        Traceback (most recent call last):
+        ValueError: layout must be 'interleaved' or 'halves', got 'half'
+    """
+    if layout not in ("interleaved", "halves"):
+        raise ValueError(f"layout must be 'interleaved' or 'halves', got {layout!r}")
+
+
+def require_far_buckets(far_buckets: int, *, signed: bool) -> None:
+    """Raise a ``ValueError`` unless far distances have one bucket or, with signs, two.
+
+    Example::
+
+        >>> require_far_buckets(2, signed=False)
+        Traceback (most recent call last):
+        ValueError: far_buckets must be 1 without signs, got 2
+    """
+    if far_buckets not in ((1, 2) if signed else (1,)):
+        raise ValueError(f"far_buckets must be 1{' or 2' if signed else ' without signs'}, got {far_buckets}")
+
+
 def require_features(name: str, x: Tensor, features: int) -> None:
     """Raise a ``ValueError`` naming ``name`` unless ``x`` is floating point of shape ``(..., features)``.
 

@@ -5,7 +5,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_sequence
+from nlilayers._checks import require_layout, require_sequence
 
 
 class SinusoidalPositionalEncoding(nn.Module):
@@ -54,8 +54,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         super().__init__()
         if embed_dim < 2 or embed_dim % 2:
             raise ValueError(f"embed_dim must be even and at least 2, got {embed_dim}")
-        if layout not in ("interleaved", "halves"):
-            raise ValueError(f"layout must be 'interleaved' or 'halves', got {layout!r}")
+        require_layout(layout)
         self.embed_dim, self.start, self.layout = embed_dim, start, layout
 
     def forward(self, x: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
+from nlilayers._checks import require_far_buckets
 from nlilayers._precision import at_least_float32
 
 
@@ -229,13 +230,15 @@ class DistancePrior(nn.Module):
 
     Args:
         max_distance: :math:`D`, the largest distance with a bucket of its own.
-        signed: whether words before and behind differ; if they do not, there are :math:`D + 2` scalars, 12 for 10.
-        far_buckets: of what lies beyond, one for both sides, or 2, which makes 23 of 22 scalars.
+        signed: whether keys before and after their query have biases of their own; without signs there are
+            :math:`D + 2` scalars, 12 instead of 22.
+        far_buckets: 1 for the keys beyond :math:`D` on both sides or, if signed, 2, one for each side: 23 instead of
+            22 scalars.
 
     Attributes:
         bias: :math:`d`, ``(2 max_distance + 1 + far_buckets,)``: distances from :math:`-D` to :math:`D`, then the far
-            bucket, or that of far words before and that of far words behind; without signs ``(max_distance + 2,)``,
-            from 0 to :math:`D` and beyond.
+            bucket, or the one of keys far before their query and the one of keys far after it. Without signs
+            ``(max_distance + 2,)``: distances from 0 to :math:`D`, then the far bucket.
 
     Shape:
         → ``(query_length, key_length)``.
@@ -267,8 +270,7 @@ class DistancePrior(nn.Module):
         super().__init__()
         if max_distance < 0:
             raise ValueError(f"max_distance must be at least 0, got {max_distance}")
-        if far_buckets not in ((1, 2) if signed else (1,)):
-            raise ValueError(f"far_buckets must be 1{' or 2' if signed else ' without signs'}, got {far_buckets}")
+        require_far_buckets(far_buckets, signed=signed)
         self.max_distance, self.signed, self.far_buckets = max_distance, signed, far_buckets
         near = 2 * max_distance + 1 if signed else max_distance + 1
         self.bias = nn.Parameter(torch.empty(near + far_buckets, device=device, dtype=dtype))
@@ -294,7 +296,7 @@ class DistancePrior(nn.Module):
 
 
 class HeadPriors(nn.Module):
-    r"""A prior for each head of an attention, where one would hold for all: Guo et al. 2019 leave it open.
+    r"""One prior for each head, instead of one for all of them: Guo et al. 2019 do not say which.
 
     https://doi.org/10.1609/aaai.v33i01.33016489
 
@@ -312,7 +314,8 @@ class HeadPriors(nn.Module):
         → ``(h, query_length, key_length)``.
 
     Raises:
-        ValueError: if there is no prior.
+        TypeError: if priors are not several modules.
+        ValueError: if there is none, or if one gives more than a matrix.
 
     Example::
 
@@ -328,9 +331,15 @@ class HeadPriors(nn.Module):
 
     def __init__(self, priors: Iterable[nn.Module]) -> None:
         super().__init__()
-        self.priors = nn.ModuleList(priors)
-        if not len(self.priors):
+        if not isinstance(priors, Iterable):
+            raise TypeError(f"priors must be several modules, got one {type(priors).__name__}")
+        modules = list(priors)
+        for module in modules:
+            if not isinstance(module, nn.Module):
+                raise TypeError(f"priors must be several modules, got one {type(module).__name__} among them")
+        if not modules:
             raise ValueError("priors must have at least one prior, got none")
+        self.priors = nn.ModuleList(modules)
 
     def reset_parameters(self) -> None:
         """Let every prior that can go back to its start."""
@@ -347,7 +356,11 @@ class HeadPriors(nn.Module):
             key_length: m; ``None`` means n.
         """
         shape = query_length, query_length if key_length is None else key_length
-        return torch.stack([prior(*shape).expand(shape) for prior in self.priors])
+        biases = [prior(*shape) for prior in self.priors]
+        for bias in biases:
+            if bias.ndim > 2:
+                raise ValueError(f"priors must give a matrix each, got shape {tuple(bias.shape)}")
+        return torch.stack([bias.expand(shape) for bias in biases])
 
 
 def _softplus(unbounded: Tensor) -> Tensor:

@@ -6,6 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from nlilayers._checks import require_layout
+
 
 def sinusoidal_encoding(
     length: int,
@@ -34,6 +36,9 @@ def sinusoidal_encoding(
     Shape:
         → ``(length, embed_dim)``.
 
+    Raises:
+        ValueError: if ``layout`` is neither of these.
+
     Example::
 
         >>> from nlilayers.functional import sinusoidal_encoding
@@ -41,6 +46,7 @@ def sinusoidal_encoding(
         tensor([[ 0.8415,  0.5403],
                 [ 0.9093, -0.4161]])
     """
+    require_layout(layout)
     i = torch.arange(length, device=device) + start
     exponents = torch.arange(0, embed_dim, 2, device=device).to(torch.float64) / embed_dim
     angles = i[:, None] * torch.exp(-math.log(10000.0) * exponents)

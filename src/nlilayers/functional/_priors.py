@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from nlilayers._checks import require_far_buckets
 from nlilayers._precision import at_least_float32
 
 
@@ -40,18 +41,21 @@ def distance_buckets(distances: Tensor, max_distance: int, *, signed: bool = Tru
         \end{cases}
 
     with :math:`D` the largest distance that has a bucket of its own. "All distances greater than 10 words share the
-    same bias" is read as one bucket for both sides, which makes :math:`2D + 2` in all. It can also be read as one for
-    each side, :math:`2D + 1` for the words before and :math:`2D + 2` for those behind, or of distances without their
-    sign, :math:`|\delta|` and :math:`D + 1` for all others.
+    same bias" is read as one bucket for both sides, which makes :math:`2D + 2` in all. It has two more readings. With
+    a bucket for each side, that of a key far before its query, :math:`\delta > D`, is :math:`2D + 1`, and that of a key
+    far after it :math:`2D + 2`. Without signs, the bucket is :math:`|\delta|`, or :math:`D + 1` where that is greater.
 
     Args:
         distances: :math:`\delta = i - j`.
         max_distance: :math:`D`.
-        signed: whether words before and behind have buckets of their own.
-        far_buckets: 1, or, if signed, 2: one for each side.
+        signed: whether keys before and after their query have buckets of their own.
+        far_buckets: 1 for both sides or, if signed, 2.
 
     Shape:
         any → the same, of the same integers.
+
+    Raises:
+        ValueError: if ``far_buckets`` is another number.
 
     Example::
 
@@ -60,10 +64,13 @@ def distance_buckets(distances: Tensor, max_distance: int, *, signed: bool = Tru
         >>> distance_buckets(torch.tensor([-3, -2, 0, 2, 3]), max_distance=2)
         tensor([5, 0, 2, 4, 5])
     """
+    require_far_buckets(far_buckets, signed=signed)
     away = distances.abs()
     if not signed:
         return away.clamp(max=max_distance + 1)
-    far = 2 * max_distance + (torch.where(distances > 0, 1, 2) if far_buckets == 2 else 1)
+    far = 2 * max_distance + 1
+    if far_buckets == 2:
+        return torch.where(away <= max_distance, distances + max_distance, far + (distances < 0).to(distances.dtype))
     return torch.where(away <= max_distance, distances + max_distance, far)
 
 
@@ -74,7 +81,7 @@ def distance_bias(bias: Tensor, distances: Tensor, *, signed: bool = True) -> Te
         bias: a scalar for each bucket, :math:`2D + 2` of them; with one for each far side :math:`2D + 3`, without
             signs :math:`D + 2`. See :func:`distance_buckets`.
         distances: :math:`i - j`.
-        signed: whether words before and behind have buckets of their own.
+        signed: whether keys before and after their query have buckets of their own.
 
     Shape:
         ``(2 D + 2,)``, ``(2 D + 3,)`` or ``(D + 2,)``, ``(n, m)`` → ``(n, m)``.

@@ -84,7 +84,7 @@ def score_range(
     return 2 * abs(scale) * _largest(queries.to(dtype), query_mask) * radius
 
 
-def smallest_window(log_bias: Tensor, score_range: float, tolerance: float, *, holes: bool = False) -> int:
+def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: float, *, holes: bool = False) -> int:
     r"""The smallest distance D beyond which no query loses more than the tolerance, whatever the scores.
 
     .. math::
@@ -98,18 +98,18 @@ def smallest_window(log_bias: Tensor, score_range: float, tolerance: float, *, h
     with the tolerance :math:`\varepsilon` and the range of the scores :math:`R`. Then :math:`\tau_i \le \varepsilon`
     for every row of scores with that range, and for :math:`D - 1` there is a row that loses more: the one whose keys
     score :math:`R` outside the window and 0 inside. (Windows short of the bias's peak are not looked at. They lose
-    :math:`1 / L` at least.)
+    :math:`1 / L` at least.) Of several heads, each with its own bias and range, it is the largest that one of them has.
 
     Args:
         log_bias: :math:`\beta` at the distances 0, 1, 2 …, :math:`L - 1`, the same on both sides, which only
             falls beyond its peak.
-        score_range: :math:`R`.
+        score_range: :math:`R`, one of all heads or one of each.
         tolerance: :math:`\varepsilon`, between 0 and 1.
         holes: whether padding may lie between real tokens. A query is then sure to find itself in its window, and no
             one else.
 
     Shape:
-        ``(L,)`` → an integer from 0 to :math:`L - 1`, which loses nothing.
+        ``(L,)`` or ``(h, L)``, () or ``(h,)`` → an integer from 0 to :math:`L - 1`, which loses nothing.
 
     Example::
 
@@ -120,13 +120,16 @@ def smallest_window(log_bias: Tensor, score_range: float, tolerance: float, *, h
         15
     """
     limit = math.log(tolerance) - math.log1p(-tolerance)
-    last = log_bias.shape[0] - 1
-    if not math.isfinite(score_range):
+    last = log_bias.shape[-1] - 1
+    ranges = torch.as_tensor(score_range, dtype=torch.float64, device="cpu")
+    if not bool(ranges.isfinite().all()):
         return last
+    peak = log_bias.argmax(-1, keepdim=True).cpu()
     # Where the bias falls, the first row has the fewest keys in its window, and the middle one the most outside.
-    window = torch.arange(int(log_bias.argmax()), last + 1, device="cpu")
-    ratio = _log_ratio(log_bias, torch.tensor([0, last // 2], device="cpu"), window, holes=holes).amax(0)
-    return int(window[(ratio + score_range <= limit).to(torch.uint8).argmax()])
+    window = torch.arange(int(peak.min()), last + 1, device="cpu")
+    ratio = _log_ratio(log_bias, torch.tensor([0, last // 2], device="cpu"), window, holes=holes).amax(-2)
+    enough = (ratio + ranges[..., None] <= limit) & (window >= peak)
+    return int(window[enough.to(torch.uint8).argmax(-1)].max())
 
 
 def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float, *, holes: bool = False) -> float:
@@ -206,17 +209,18 @@ def _largest(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _log_ratio(log_bias: Tensor, row: Tensor, window: Tensor, *, holes: bool) -> Tensor:
-    """``ln(T / G)`` of these rows at these windows, both on the CPU, as is the result: ``(rows, windows)``."""
+    """``ln(T / G)`` of these rows at these windows, both on the CPU, as is the result: ``(..., rows, windows)``."""
     beta = log_bias.detach().to("cpu", torch.float64)
-    nothing = beta.new_full((1,), -math.inf)
-    within, apart = beta.logcumsumexp(0), torch.cat([nothing, beta[1:].logcumsumexp(0)])
-    beyond = torch.cat([beta.flip(0).logcumsumexp(0).flip(0)[1:], nothing])
-    left, right = row[:, None], beta.shape[0] - 1 - row[:, None]
+    nothing = torch.full_like(beta[..., :1], -math.inf)
+    within, apart = beta.logcumsumexp(-1), torch.cat([nothing, beta[..., 1:].logcumsumexp(-1)], dim=-1)
+    beyond = torch.cat([beta.flip(-1).logcumsumexp(-1).flip(-1)[..., 1:], nothing], dim=-1)
+    left, right = row[:, None], beta.shape[-1] - 1 - row[:, None]
     # Beyond the window and no farther than the sentence goes; a difference of whole sums would be all rounding.
-    tail = torch.logaddexp(_less(beyond[window], beyond[left]), _less(beyond[window], beyond[right]))
+    outside = beyond[..., None, window]
+    tail = torch.logaddexp(_less(outside, beyond[..., left]), _less(outside, beyond[..., right]))
     if holes:
-        return tail - beta[0]
-    return tail - torch.logaddexp(within[left.clamp(max=window)], apart[right.clamp(max=window)])
+        return tail - beta[..., :1, None]
+    return tail - torch.logaddexp(within[..., left.clamp(max=window)], apart[..., right.clamp(max=window)])
 
 
 def _less(log_sum: Tensor, log_part: Tensor) -> Tensor:
