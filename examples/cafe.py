@@ -210,13 +210,18 @@ class AblatedComparison(nn.Module):
         self.units = nn.ModuleDict()
         for name, machine in {"cat": fm.concat, "sub": fm.subtract, "mul": fm.multiply}.items():
             if name != config.without:
-                unit = feedforward(machine.in_features, 1)
-                self.units[name] = machine if config.factorize else unit[:1] if config.linear_units else unit
+                self.units[name] = machine if config.factorize else unit_in_place(config, machine.in_features)
 
     def forward(self, x: Tensor, aligned: Tensor) -> Tensor:
         """The scalars of each word."""
         pairs = {"cat": torch.cat([x, aligned], dim=-1), "sub": x - aligned, "mul": x * aligned}
         return torch.stack([unit(pairs[name]).reshape(x.shape[:-1]) for name, unit in self.units.items()], dim=-1)
+
+
+def unit_in_place(config: CAFEConfig, in_features: int) -> nn.Sequential:
+    """The "FC" of ablation 1 in place of a machine, rectified unless it is to be linear."""
+    unit = feedforward(in_features, 1)
+    return unit[:1] if config.linear_units else unit
 
 
 def comparison(config: CAFEConfig) -> nn.Module:
