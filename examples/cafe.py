@@ -218,7 +218,7 @@ class AblatedComparison(nn.Module):
         return torch.stack([unit(pairs[name]).reshape(x.shape[:-1]) for name, unit in self.units.items()], dim=-1)
 
 
-def unit_in_place(config: CAFEConfig, in_features: int) -> nn.Sequential:
+def unit_in_place(config: CAFEConfig, in_features: int) -> nn.Module:
     """The "FC" of ablation 1 in place of a machine, rectified unless it is to be linear."""
     unit = feedforward(in_features, 1)
     return unit[:1] if config.linear_units else unit
