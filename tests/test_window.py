@@ -444,6 +444,15 @@ def test_padding_at_the_end_widens_no_window(shared: float, bias: bool) -> None:
     assert_close(padded[:, :, :399], alone, atol=0, rtol=0.01)
 
 
+def test_a_query_of_padding_widens_no_window() -> None:
+    """Where words take back what the biases add, only padding asks for much."""
+    layer = attention(prior=GaussianPrior(0.1, None), bias=True)
+    layer.in_proj.weight.data[:EMBED_DIM] = torch.eye(EMBED_DIM)
+    layer.in_proj.bias.data[:EMBED_DIM] = 50
+    x, mask = normal(14, 1, 400, EMBED_DIM, scale=0.1) - 50, mask_of(399, width=400)
+    assert blocks_used(layer, x) and elements_of(layer, x, mask) == elements_of(layer, x)
+
+
 @given(seed=strategies.seeds, shift=st.floats(-9, 9))
 def test_keys_and_queries_of_padding_have_no_share_in_the_bounds(seed: int, shift: float) -> None:
     q, k, mask = normal(seed, 2, 3, 5, 4), normal(seed + 1, 2, 3, 9, 4) + shift, normal(seed + 2, 2, 9) > -0.5
