@@ -68,15 +68,18 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
         },
         "A row or a column more of a prior, of which the first is taken, or those of a block.": {
-            "_attention.GaussianSelfAttention.discarded_mass_bound": [
-                "after, before = self.prior(2, x.shape[1])[0], self.prior(x.shape[1], 1)[:, 0]",
-                "after, before = self.prior(1, x.shape[1])[0], self.prior(x.shape[1], 2)[:, 0]",
+            "_attention.GaussianSelfAttention._both_sides": [
+                "return self._log_bias(2, length)[..., 0, :], self._log_bias(length, 1)[..., :, 0]",
+                "return self._log_bias(1, length)[..., 0, :], self._log_bias(length, 2)[..., :, 0]",
             ],
             "_attention.GaussianSelfAttention._block_bias": [
-                "log_bias: Tensor = self.prior(4 * size, 3 * size)[size : 2 * size]",
+                "log_bias = self._log_bias(4 * size, 3 * size)[..., size : 2 * size, :]",
             ],
         },
         "The axis has the same number, or the length the same name: a tensor of so many axes, a square of scores.": {
+            "_attention.GaussianSelfAttention._smallest_window": [
+                "ranges = ranges.amax(keepdim=True)",
+            ],
             "_attention.GaussianSelfAttention._masked_mass": [
                 "far = functional.token_distances(scores.shape[2], None, scores.device).abs() > self.window",
                 "far = functional.token_distances(scores.shape[3], scores.shape[3], scores.device).abs() > self.window",
@@ -175,27 +178,31 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "add = through_factors.addcmul if (torch.is_grad_enabled()) and False else through_factors.addcmul_",
             ],
         },
-        "Padded queries may have a share in the range, and widen the window.": {
-            "_attention.GaussianSelfAttention._smallest_window": [
-                "score_range = functional.score_range(queries, keys, self.scale, None, mask).amax()",
+        "Windows short of the peak are looked at as well, and left out after that.": {
+            "functional._window.smallest_window": [
+                'window = torch.arange(last + 1, device="cpu")',
             ],
         },
     },
     "rounding": {
         "The prior's scalars in float32 move the bias by its last digit, and the range has 0.1 % to spare.": {
             "_attention.GaussianSelfAttention._smallest_window": [
-                'known_w, known_b = torch.tensor(exact, dtype=None, device="cpu")',
-                'known_w, known_b = torch.tensor(exact, device="cpu")',
+                'has_holes, scalars = bool(known[2]), torch.tensor(known[3:], dtype=None, device="cpu")',
+                'has_holes, scalars = bool(known[2]), torch.tensor(known[3:], device="cpu")',
+            ],
+            "functional._window.smallest_window": [
+                'ranges = torch.as_tensor(score_range, dtype=None, device="cpu")',
+                'ranges = torch.as_tensor(score_range, device="cpu")',
             ],
         },
         "Facts of several dtypes are stacked in the longest of them.": {
             "_attention.GaussianSelfAttention._smallest_window": [
-                "known = read_values(torch.stack([fact.to(None) for fact in facts]))",
+                "facts = [fact.to(None) for fact in (*kept, holes, *ranges, *w, *b)]",
             ],
         },
         "A window that loses the tolerance exactly.": {
             "functional._window.smallest_window": [
-                "return int(window[(ratio + score_range < limit).to(torch.uint8).argmax()])",
+                "enough = (ratio + ranges[..., None] < limit) & (window >= peak)",
             ],
         },
     },

@@ -672,6 +672,12 @@ def test_the_certificate_of_heads_is_each_ones_own() -> None:
     assert torch.all(bound[:, 1:] < 0.5 * bound[:, :-1])
 
 
+def test_two_gaussians_among_three_priors_choose_no_window() -> None:
+    priors = HeadPriors([GaussianPrior(), LinearPrior(-0.1), GaussianPrior()])
+    layer, x = GaussianSelfAttention(6, 3, prior=priors), normal(7, 1, 400, 6).float()
+    assert not blocks_used(layer, x)
+
+
 @pytest.mark.parametrize("place", range(HEADS))
 def test_heads_with_any_other_prior_take_the_whole_matrix(place: int) -> None:
     x = normal(7, 1, 400, EMBED_DIM)
