@@ -106,6 +106,14 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 'require_mask("mask", None, x.shape[:2])',
             ],
         },
+        "A distance of 0 has a bucket of its own: on which side its far one would be is not asked.": {
+            "functional._priors.distance_buckets": [
+                "return torch.where(away <= max_distance, distances + max_distance, far + (distances <= "
+                "0).to(distances.dtype))",
+                "return torch.where(away <= max_distance, distances + max_distance, far + (distances < "
+                "1).to(distances.dtype))",
+            ],
+        },
         "In two dimensions, a mask of the tokens is a mask of the scores.": {
             "masking._over": [
                 "over_tokens = mask.ndim == 2 and scores.ndim >= 2 and dim % scores.ndim > 0",

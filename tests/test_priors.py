@@ -307,6 +307,14 @@ def test_buckets_are_of_the_integers_of_the_distances(reading: dict[str, int], d
     assert functional.distance_buckets(torch.arange(-3, 4, dtype=dtype), 2, **reading).dtype == dtype
 
 
+def test_distances_have_signs_unless_it_is_said() -> None:
+    bias, line = normal(1, 6), torch.arange(-3, 4)
+    assert functional.distance_bias(bias, line[None])[0].tolist() == [
+        oracles.bucket_bias(bias.tolist(), d, 2) for d in line.tolist()
+    ]
+    assert functional.distance_buckets(line, 2).tolist() == [5, 0, 1, 2, 3, 4, 5]
+
+
 def test_the_functions_refuse_what_the_layers_refuse() -> None:
     line = torch.arange(-3, 4)
     with pytest.raises(ValueError, match="far_buckets must be 1 or 2, got 3"):
