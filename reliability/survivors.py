@@ -203,11 +203,6 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 'ranges = torch.as_tensor(score_range, device="cpu")',
             ],
         },
-        "Facts of several dtypes are stacked in the longest of them.": {
-            "_attention.GaussianSelfAttention._smallest_window": [
-                "facts = [fact.to(None) for fact in (*kept, holes, *ranges, *w, *b)]",
-            ],
-        },
         "A window that loses the tolerance exactly.": {
             "functional._window.smallest_window": [
                 "enough = (ratio + ranges[..., None] < limit) & (window >= peak)",

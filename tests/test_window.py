@@ -601,7 +601,8 @@ def test_the_window_of_several_heads_is_the_largest_of_theirs(
         functional.smallest_window(beta, score_range, tolerance, holes=holes)
         for beta, score_range in zip(biases, ranges, strict=True)
     ]
-    assert functional.smallest_window(torch.stack(biases), torch.tensor(ranges), tolerance, holes=holes) == max(alone)
+    each = torch.tensor(ranges, dtype=torch.float64)
+    assert functional.smallest_window(torch.stack(biases), each, tolerance, holes=holes) == max(alone)
     together = functional.smallest_window(torch.stack(biases), max(ranges), tolerance, holes=holes)
     assert together == max(functional.smallest_window(b, max(ranges), tolerance, holes=holes) for b in biases)
 
@@ -651,7 +652,7 @@ def test_the_head_that_looks_farthest_decides_the_window(widest: int) -> None:
     layer = attention(prior=heads(*widths))
     size = EMBED_DIM // HEADS
     for model in (layer, alone):
-        # The scores of the other heads are alike; theirs of the widest prior are what decides.
+        # The keys of the other heads are nearly alike: the head with the widest prior decides.
         model.in_proj.weight.data[EMBED_DIM : 2 * EMBED_DIM] *= 1e-3
         model.in_proj.weight.data[EMBED_DIM + widest * size : EMBED_DIM + (widest + 1) * size] *= 1e3
     assert elements_of(layer, x) == elements_of(alone, x) > elements_of(attention(prior=heads(*[0.4] * HEADS)), x)

@@ -56,7 +56,7 @@ def require_types(config: Any) -> None:
 
 def _is_of(value: object, hint: Any) -> bool:
     if typing.get_origin(hint) is Literal:
-        return value in typing.get_args(hint)
+        return value in _choices(hint)
     if hint is float:
         return type(value) in (int, float)
     return type(value) is hint

@@ -215,14 +215,13 @@ class GaussianSelfAttention(nn.Module):
             ranges = functional.score_range(queries, keys, self.scale, mask, mask).amax(0)
             if len(priors) == 1:
                 ranges = ranges.amax(0, keepdim=True)
-            holes = ranges.new_zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
+            holes = ranges.new_zeros((), dtype=torch.bool) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
             w, b = torch.stack([prior.w for prior in priors]), torch.stack([prior.b for prior in priors])
             # A subclass or a hook may have made another prior of it, of one side or of both.
             distances = functional.token_distances(1, length, w.device)
             promised = functional.gaussian_bias(w[:, None], b[:, None], distances)
             kept = [(side == promised).all() for side in self._both_sides(length)]
-            facts = [fact.to(ranges) for fact in (*kept, holes, *ranges, *w, *b)]
-            known = read_values(torch.stack(facts))
+            known = read_values(torch.cat([torch.stack([*kept, holes]).to(ranges), ranges, w.to(ranges), b.to(ranges)]))
         if known is None or not all(known[:2]):
             return length
         has_holes, scalars = bool(known[2]), torch.tensor(known[3:], dtype=torch.float64, device="cpu")
