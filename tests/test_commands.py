@@ -67,7 +67,7 @@ def test_trained_vectors_are_part_of_a_run_and_new_words_have_those_of_the_lexic
     lexicon = Lexicon.load(folder / "lexicon.safetensors")
     assert vectors.shape == lexicon.vectors.shape and (vectors - lexicon.vectors).abs().max() > 1e-4
     test = corpora[corpora.index("--test") + 1]
-    done = run_script("evaluate", "--run", folder, "--test", test, script=esim)
+    done = run_script("evaluate", "--run", folder, "--test", test, "--cache", corpora[1], script=esim)
     assert done.returncode == 0, done.stderr
     again, metrics = (
         json.loads((folder / name).read_text())["test"] for name in ("evaluation-test.json", "metrics.json")
