@@ -29,19 +29,6 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "return [torch.cat(stretch, dim=1) for stretch in zip(before, parts, after, )]",
                 "return [torch.cat(stretch, dim=1) for stretch in zip(before, parts, after, strict=False)]",
             ],
-            "functional._factorization._by": [
-                "return zip(*(tensors[k::size] for k in range(size)), )",
-                "return zip(*(tensors[k::size] for k in range(size)), strict=False)",
-            ],
-            "functional._factorization._Parts.backward": [
-                "for (x, weight, factors), (one_by_one, projected) in zip(_by(3, ctx.saved_tensors), _by(2, moves), ):",
-                "for (x, weight, factors), (one_by_one, projected) in zip(_by(3, ctx.saved_tensors), _by(2, moves), "
-                "strict=False):",
-            ],
-            "functional._factorization._Parts.jvp": [
-                "_by(3, ctx.saved_tensors), _by(3, moves), ):",
-                "_by(3, ctx.saved_tensors), _by(3, moves), strict=False",
-            ],
         },
         "The letters of an einops pattern are its own, and those of a codec and of infinity are of either case.": {
             "_attention._side_by_side": [
@@ -83,12 +70,6 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             "_attention.GaussianSelfAttention._masked_mass": [
                 "far = functional.token_distances(scores.shape[2], None, scores.device).abs() > self.window",
                 "far = functional.token_distances(scores.shape[3], scores.shape[3], scores.device).abs() > self.window",
-            ],
-            "functional._factorization._total": [
-                "return torch.add(bias + one_by_one, projected.square().sum(+1), alpha=0.5)",
-            ],
-            "functional._factorization.alignment_factorization": [
-                "return torch.stack((y_c, y_s, y_m), +1).view(*x.shape[:-1], 3).to(x.dtype)",
             ],
             "functional._align.alignment_weights": [
                 "return masked_softmax(scores, pairs, ), masked_softmax(scores, pairs, dim=1).mT",
@@ -166,11 +147,6 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 'if x.device.type == "cpu" and torch.compiler.is_compiling():',
             ],
         },
-        "The way back is ours, or the one that PyTorch derives.": {
-            "functional._factorization._parts": [
-                "parts: Any = _Parts.forward if (is_transformed()) or True else _Parts.apply",
-            ],
-        },
         "More room than the words need, or none set aside.": {
             "functional._char_ngram.char_ngrams": [
                 "missing = max(ngram_size + points.shape[1], 0)",
@@ -178,12 +154,6 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
             "functional._char_ngram.code_points": [
                 "lengths = np.fromiter(map(len, strings), dtype=np.int64, )",
-            ],
-        },
-        "A new tensor where the old one would do.": {
-            "functional._factorization._Parts.backward": [
-                "add = through_factors.addcmul if (torch.is_grad_enabled()) or True else through_factors.addcmul_",
-                "add = through_factors.addcmul if (torch.is_grad_enabled()) and False else through_factors.addcmul_",
             ],
         },
         "Windows short of the peak are looked at as well, and left out after that.": {

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.testing import assert_close
 
 import laws
@@ -367,3 +368,120 @@ def test_forward_mode_agrees_for_three_machines_at_once() -> None:
     layer = alignment(4, 2)
     words = tuple(normal(seed, 3, 4).requires_grad_() for seed in (1, 2))
     assert torch.autograd.gradcheck(layer, words, check_forward_ad=True)
+
+
+def by_pairs(x: Tensor, bias: Tensor, weight: Tensor, factors: Tensor) -> Tensor:
+    """Eqs 6 to 8 as they stand: a weight for each pair of features, once."""
+    return bias + x @ weight + (x @ (factors @ factors.T).triu(1) * x).sum(-1)
+
+
+def one(x: Tensor, *numbers: Tensor) -> Tensor:
+    return functional.factorization_machine(x, *numbers)
+
+
+def three(x: Tensor, aligned: Tensor, *numbers: Tensor) -> Tensor:
+    return functional.alignment_factorization(x, aligned, numbers[:3], numbers[3:6], numbers[6:])
+
+
+def three_by_pairs(x: Tensor, aligned: Tensor, *numbers: Tensor) -> Tensor:
+    features = (torch.cat((x, aligned), -1), x - aligned, x * aligned)
+    return torch.stack([by_pairs(f, *numbers[3 * k : 3 * k + 3]) for k, f in enumerate(features)], -1)
+
+
+def sizes(*widths: int) -> list[tuple[int, ...]]:
+    return [size for n in widths for size in ((), (n,), (n, 3))]
+
+
+FORMS = {
+    "one": (one, by_pairs, [(4, 2, 5), *sizes(5)]),
+    "three": (three, three_by_pairs, [(4, 2, 5), (4, 2, 5), *sizes(10, 5, 5)]),
+}
+forms = pytest.mark.parametrize("form", FORMS)
+
+
+def drawn(form: str) -> tuple[list[Tensor], Tensor]:
+    """What a form takes, to be differentiated by, and a move of what it makes."""
+    ours, _, shapes = FORMS[form]
+    inputs = [normal(seed, *shape).requires_grad_() for seed, shape in enumerate(shapes)]
+    return inputs, normal(99, *ours(*inputs).shape)
+
+
+@forms
+def test_gradients_are_those_of_the_sum_over_pairs(form: str) -> None:
+    ours, pairwise, _ = FORMS[form]
+    inputs, move = drawn(form)
+    expected = torch.autograd.grad(pairwise(*inputs), inputs, move)
+    y, before = ours(*inputs), [x.detach().clone() for x in inputs]
+    for _ in range(2):  # the second time from what was kept for the first
+        for found, wanted in zip(torch.autograd.grad(y, inputs, move, retain_graph=True), expected, strict=True):
+            assert_close(found, wanted, atol=1e-12, rtol=1e-12)
+    assert all(torch.equal(x, was) for x, was in zip(inputs, before, strict=True))
+    for k, leaf in enumerate(inputs):
+        alone = [x if x is leaf else x.detach() for x in inputs]
+        (found,) = torch.autograd.grad(ours(*alone), [leaf], move)
+        assert_close(found, expected[k], atol=1e-12, rtol=1e-12)
+
+
+@forms
+def test_gradients_of_rows_that_share_memory(form: str) -> None:
+    """One word for all, and words that lie column by column."""
+    ours, pairwise, _ = FORMS[form]
+    inputs, move = drawn(form)
+    for words in (lambda x: x[:1, :1].expand(4, 2, 5), lambda x: x.mT.contiguous().mT):
+        leaves = [words(x.detach()).requires_grad_() if x.ndim == 3 else x for x in inputs]
+        expected = torch.autograd.grad(pairwise(*leaves), leaves, move)
+        for found, wanted in zip(torch.autograd.grad(ours(*leaves), leaves, move), expected, strict=True):
+            assert_close(found, wanted, atol=1e-12, rtol=1e-12)
+
+
+@forms
+def test_gradients_are_differentiated_again_by_what_they_depend_on(form: str) -> None:
+    """By the move, too, and a third time."""
+    ours, pairwise, _ = FORMS[form]
+    inputs, move = drawn(form)
+    leaves = [*inputs, move.requires_grad_()]
+
+    def thrice(function: object) -> list[Tensor]:
+        once = torch.autograd.grad(function(*inputs), inputs, move, create_graph=True)
+        slope = sum((g * g.cos()).sum() for g in once)
+        twice = torch.autograd.grad(slope, leaves, create_graph=True, materialize_grads=True)
+        curve = sum((g * g.sin()).sum() for g in twice)
+        return [*twice, *torch.autograd.grad(curve, leaves, materialize_grads=True)]
+
+    for found, wanted in zip(thrice(ours), thrice(pairwise), strict=True):
+        assert_close(found, wanted, atol=1e-9, rtol=1e-9)
+
+
+@forms
+def test_gradients_of_many_moves_at_once(form: str) -> None:
+    ours, _, _ = FORMS[form]
+    inputs, move = drawn(form)
+    moves = torch.stack((move, 2 * move, move.cos()))
+    y = ours(*inputs)
+    together = torch.autograd.grad(y, inputs, moves, is_grads_batched=True, retain_graph=True)
+    assert not any(g.requires_grad for g in together)
+    for k, one_move in enumerate(moves):
+        for found, wanted in zip(together, torch.autograd.grad(y, inputs, one_move, retain_graph=True), strict=True):
+            assert_close(found[k], wanted, atol=1e-12, rtol=1e-12)
+
+
+@forms
+@pytest.mark.parametrize("moved", ["inputs", "move"])
+def test_gradients_have_tangents(form: str, moved: str) -> None:
+    """Forward mode through the way back, without torch.func: a product with the Hessian."""
+    ours, pairwise, _ = FORMS[form]
+    inputs, move = drawn(form)
+    tangents = [normal(50 + k, *x.shape) for k, x in enumerate(inputs)]
+
+    def products(function: object) -> list[Tensor]:
+        with forward_ad.dual_level():
+            if moved == "inputs":
+                dual = [forward_ad.make_dual(x, t) for x, t in zip(inputs, tangents, strict=True)]
+                back = torch.autograd.grad(function(*dual), dual, move)
+            else:
+                back = torch.autograd.grad(function(*inputs), inputs, forward_ad.make_dual(move, move.sin()))
+            # By a bias alone, nothing moves.
+            return [forward_ad.unpack_dual(g).tangent for g in back if g.ndim]
+
+    for found, wanted in zip(products(ours), products(pairwise), strict=True):
+        assert_close(found, wanted, atol=1e-10, rtol=1e-10)

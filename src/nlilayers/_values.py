@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 
 def read_values(x: Tensor) -> list[float] | None:
@@ -26,7 +27,13 @@ def read_values(x: Tensor) -> list[float] | None:
     return values if type(total) in (int, float) else None
 
 
-def is_transformed() -> bool:
-    """Whether a transformation of ``torch.func`` is under way, or code is compiled."""
-    # What torch.autograd.Function.apply asks; there is no public name for it.
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+def is_transformed(*tensors: Tensor) -> bool:
+    """Whether more is made of these tensors than their values, and gradients for one move of what comes of them.
+
+    That is: in compiled code, under a transformation of ``torch.func``, in forward mode, for a batch of moves.
+    """
+    # There are no public names for what torch.autograd.Function.apply asks, and torch.autograd.grad for a batch.
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return True
+    is_batched, parts = torch._C._functorch.is_legacy_batchedtensor, forward_ad.unpack_dual
+    return any(is_batched(x) or parts(x).tangent is not None for x in tensors)  # type: ignore[no-untyped-call]
