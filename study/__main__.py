@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from study import report
-from study.classes import classes
 from study.ensembles import ensembles
+from study.pairs import pairs
 from study.plan import ENCODED, VARIANTS, jobs
 from study.queue import Queue, work
 from study.starts import starts
@@ -37,7 +37,7 @@ def main() -> None:
         ensembles(places)
         windows(places)
         starts(places)
-        classes(places)
+        pairs(places)
     report.write()
     if not options.report and failed:
         sys.exit(f"{failed} runs failed; the same command tries them again")

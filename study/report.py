@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from nlilayers import GaussianPrior
-from study.classes import held_classes
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import held_ensemble
 from study.markdown import NO_BREAK, percent, spread, table, uncounted
+from study.pairs import COMMONEST, held_of
 from study.peers import PEERS
 from study.plan import (
     BENCHES,
@@ -219,14 +219,13 @@ def transfer_page(results: Results) -> str:
     """Models of snli22k on other pairs."""
     bench = BENCHES["snli22k"]
     files = {"test": bench.test, **bench.others}
-    counts = [held_classes().get(file, {}) for file in files.values()]
+    known = [held_of(bench, file) for file in files.values()]
+    classes = [file["classes"].values() if file else () for file in known]
     rows = ((variant.name, results.get((bench.name, variant.name), [])) for variant in (*MODELS, *HALVED, *ENCODED))
     lines = [
-        ["pairs", *(f"{sum(count.values()):,}" if count else "–" for count in counts)],
-        [
-            "largest class",
-            *(percent(max(count.values()) / sum(count.values())) if count else "–" for count in counts),
-        ],
+        ["pairs", *(f"{sum(pairs):,}" if pairs else "–" for pairs in classes)],
+        ["with a premise of a training pair", *(f"{file['known_premises']:,}" if file else "–" for file in known)],
+        ["largest class", *(percent(max(pairs) / sum(pairs)) if pairs else "–" for pairs in classes)],
         *(
             [f"{name} ({len(found)})", *(uncounted([r["accuracy"][file] for r in found]) for file in files)]
             for name, found in rows
@@ -241,8 +240,7 @@ def transfer_page(results: Results) -> str:
             "Breaking NLI few neutral pairs; a prediction of a class that a file does not have is wrong. Pairs of "
             "FraCaS without an answer are left out. Only SNLI's and SICK's pairs have part-of-speech tags, which CAFE "
             "and the gated CNN with tags are trained to read. Pairs of Breaking NLI differ in one word; where it has "
-            "no vector, it shares a random one with others. 390 pairs of Breaking NLI and 137 of MoNLI's positive ones "
-            "have the premise of a training pair.",
+            "no vector, it shares a random one with others.",
             "Breaking NLI (Glockner et al. 2018) replaces a word of SNLI's premises. The revised pairs (Kaushik et al. "
             "2020) are SNLI's with a premise or a hypothesis that was changed by hand, so that the label is another. "
             "MoNLI (Geiger et al. 2020) replaces a word by a more general or a more special one, in its negative pairs "
@@ -275,16 +273,28 @@ def alignments_page(results: Results) -> str:
             "premise is on that very word, in per cent, the mean over all such words of the test pairs: before "
             "training (seed 0) → after it, mean ± standard deviation over the seeds (their number). The Gaussian "
             "Transformer's is that of its last block, the mean of its heads.",
-            "It is one figure for much: ten words, with “a”, “the” and, on SNLI, the full stop among them, are 59 per "
-            "cent of these words on SNLI's test pairs, 56 on SICK's; a model may rightly attend to another word than "
-            "the same; and much of it may be there from the start, where equal words have equal vectors. A model "
-            "whose row is as the last one pays equal words no heed. A question mark is a start that was not measured.",
+            "It is one figure for much: a few words, “a” and “the” among them, are much of all of them, as the second "
+            "table says; a model may rightly attend to another word than the same; and much of it may be there from "
+            "the start, where equal words have equal vectors. A model whose row is as the last one pays equal words no "
+            "heed. A question mark is a start that was not measured.",
             table(["model", *benches], lines),
+            table(["test pairs", "shared words", f"the {COMMONEST} commonest are", "of all"], commonest(benches)),
             "A point for each run, its test accuracy above what its attention finds; the line is where every word has "
             "the same weight:",
             "![Test accuracy of every run above the weight on the same word, for each bench](alignments.png)\n",
         )
     )
+
+
+def commonest(benches: Sequence[str]) -> list[list[str]]:
+    """Which shared words there are most of, bench by bench."""
+    lines = []
+    for bench in (BENCHES[name] for name in benches):
+        if file := held_of(bench, bench.test):
+            words = " ".join(f"`{word}`" for word in file["commonest"])
+            share = sum(file["commonest"].values()) / max(file["shared_words"], 1)
+            lines.append([bench.name, f"{file['shared_words']:,}", words, f"{percent(share)} %"])
+    return lines
 
 
 def priors_page(results: Results) -> str:

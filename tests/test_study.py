@@ -16,10 +16,10 @@ from reliability.cases import MODELS
 from scipy.stats import ttest_ind
 from study import report, tuning
 from study.alignments import same_words
-from study.classes import classes, held_classes
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import ensembles, held_ensemble
 from study.files import prepared
+from study.pairs import counts, held_of, pairs
 from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, SMALL, VARIANTS, WIDEST, Job, jobs
 from study.queue import Queue, work
 from study.results import held_results, kept
@@ -229,7 +229,7 @@ def hold_tuning(folder: Path, family: str, **changed: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def kept_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for module in ("training", "tuning", "starts", "classes"):
+    for module in ("training", "tuning", "starts", "pairs"):
         monkeypatch.setattr(f"study.{module}.RESULTS", tmp_path)
     return tmp_path
 
@@ -399,8 +399,8 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     before = run_folder(job, places).stat().st_mtime_ns
     run_job(job, places, options)
     assert kept(job) == result and run_folder(job, places).stat().st_mtime_ns == before
-    classes(places)
-    counted = {name: sum(held_classes()[name].values()) for name in (bench.test, *bench.others.values())}
+    pairs(places)
+    counted = {name: sum(held_of(bench, name)["classes"].values()) for name in (bench.test, *bench.others.values())}
     assert counted == {bench.test: 40, **sizes}, "pairs without an answer left out"
     starts(places)
     held = held_starts("snli22k")
@@ -412,9 +412,46 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     starts(places)
     assert held_starts("snli22k") == held
     report.write(tmp_path / "pages")
-    pages = {name: (tmp_path / "pages" / f"{name}.md").read_text(encoding="utf-8") for name in ("models", "transfer")}
+    pages = {
+        name: (tmp_path / "pages" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("models", "transfer", "alignments")
+    }
     assert f"| DA | {result['parameters']:,} | " in pages["models"]
     assert "| pairs | 40 | 20 | 21 |" in pages["transfer"]
+    known = [held_of(bench, name)["known_premises"] for name in (bench.test, *bench.others.values())]
+    assert f"| with a premise of a training pair | {' | '.join(map(str, known))} |" in pages["transfer"]
+    held = held_of(bench, bench.test)
+    share = 100 * sum(held["commonest"].values()) / held["shared_words"]
+    assert (
+        f"| snli22k | {held['shared_words']} | `" in pages["alignments"]
+        and f" | {share:.1f} % |" in pages["alignments"]
+    )
+
+
+def test_shared_words_and_known_premises_are_counted_as_by_hand(tmp_path: Path) -> None:
+    rows = [
+        ("entailment", "the dog and the cat", "the the dog"),
+        ("neutral", "a dog", "the dog a"),
+        ("neutral", "a dog", "no"),
+        ("contradiction", "a dog and", "a and dog a"),
+    ]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("gold_label\tsentence1\tsentence2\n" + "".join("\t".join(row) + "\n" for row in rows))
+    found = counts(open_corpus(path, tmp_path), {"a dog", "the dog", "no"})
+    assert found["classes"] == {"entailment": 1, "neutral": 2, "contradiction": 1}
+    assert found["known_premises"] == 2, "each time that it stands there, and not what it is a part of"
+    assert found["shared_words"] == 9
+    assert found["commonest"] == {"the": 2, "dog": 3, "a": 3, "and": 1}
+    assert counts(open_corpus(path, tmp_path), set())["known_premises"] == 0
+
+
+def test_ten_words_are_the_commonest(tmp_path: Path) -> None:
+    path, word = tmp_path / "pairs.tsv", [chr(ord("a") + k) for k in range(12)]
+    sentence = " ".join(word[k] for k in range(12) for _ in range(k + 1))
+    path.write_text(f"gold_label\tsentence1\tsentence2\nneutral\t{sentence}\t{sentence}\n")
+    found = counts(open_corpus(path, tmp_path), set())
+    assert found["shared_words"] == 78 and found["commonest"] == {word[k]: k + 1 for k in range(11, 1, -1)}
+    assert list(found["commonest"]) == word[:1:-1]
 
 
 def test_steps_are_counted_to_the_best_epoch() -> None:
