@@ -29,6 +29,10 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "return [torch.cat(stretch, dim=1) for stretch in zip(before, parts, after, )]",
                 "return [torch.cat(stretch, dim=1) for stretch in zip(before, parts, after, strict=False)]",
             ],
+            "functional._machines._ThreeMachines.backward": [
+                "to_concat = (torch.cat(pair) for pair in zip(first, second, ))",
+                "to_concat = (torch.cat(pair) for pair in zip(first, second, strict=False))",
+            ],
         },
         "The letters of an einops pattern are its own, and those of a codec and of infinity are of either case.": {
             "_attention._side_by_side": [
@@ -154,6 +158,12 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
             "functional._char_ngram.code_points": [
                 "lengths = np.fromiter(map(len, strings), dtype=np.int64, )",
+            ],
+        },
+        "New memory where the gradient's would do.": {
+            "functional._machines._back": [
+                "squares = torch.mul(x, x, out=None)",
+                "squares = torch.mul(x, x, )",
             ],
         },
         "Windows short of the peak are looked at as well, and left out after that.": {
