@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import laws
 import oracles
@@ -454,12 +455,12 @@ def test_gradients_are_differentiated_again_by_what_they_depend_on(form: str) ->
 
 @forms
 def test_gradients_of_many_moves_at_once(form: str) -> None:
-    ours, _, _ = FORMS[form]
+    ours, pairwise, _ = FORMS[form]
     inputs, move = drawn(form)
     moves = torch.stack((move, 2 * move, move.cos()))
-    y = ours(*inputs)
-    together = torch.autograd.grad(y, inputs, moves, is_grads_batched=True, retain_graph=True)
+    together = torch.autograd.grad(ours(*inputs), inputs, moves, is_grads_batched=True)
     assert not any(g.requires_grad for g in together)
+    y = pairwise(*inputs)
     for k, one_move in enumerate(moves):
         for found, wanted in zip(together, torch.autograd.grad(y, inputs, one_move, retain_graph=True), strict=True):
             assert_close(found[k], wanted, atol=1e-12, rtol=1e-12)
@@ -485,3 +486,138 @@ def test_gradients_have_tangents(form: str, moved: str) -> None:
 
     for found, wanted in zip(products(ours), products(pairwise), strict=True):
         assert_close(found, wanted, atol=1e-10, rtol=1e-10)
+
+
+WAYS = {
+    "once": {},
+    "to go on": {"create_graph": True},
+    "many moves": {"is_grads_batched": True},
+}
+ways = pytest.mark.parametrize("way", WAYS)
+
+
+@forms
+@ways
+def test_gradients_of_inputs_that_are_made_of_one_another(form: str, way: str) -> None:
+    """Tied machines, words that are their own alignment, a weight that is a column of the factors, a bias of both."""
+    ours, pairwise, _ = FORMS[form]
+    words, factors = normal(0, 4, 2, 5).requires_grad_(), normal(1, 5, 3).requires_grad_()
+    leaves = [words, factors]
+
+    def made(function: object) -> Tensor:
+        machine = (factors[0, 0], factors[:, 0], factors)
+        if form == "one":
+            return function(words, *machine)
+        both = torch.cat((factors, factors))
+        return function(words, words, both.sum(), both[:, 1], both, *machine, *machine)
+
+    move = normal(2, *made(ours).shape)
+    move = torch.stack((move, move.sin())) if way == "many moves" else move
+    expected = torch.autograd.grad(made(pairwise), leaves, move, **WAYS[way])
+    for found, wanted in zip(torch.autograd.grad(made(ours), leaves, move, **WAYS[way]), expected, strict=True):
+        assert_close(found, wanted, atol=1e-11, rtol=1e-11)
+
+
+@ways
+def test_hooks_are_called_once(way: str) -> None:
+    """And for what is asked for alone."""
+    inputs, move = drawn("three")
+    move = torch.stack((move, move)) if way == "many moves" else move
+    calls: list[int] = []
+    for k, x in enumerate(inputs):
+        x.register_hook(lambda _, k=k: calls.append(k))
+    y = three(*inputs)
+    torch.autograd.grad(y, inputs[:1], move, retain_graph=True, **WAYS[way])
+    assert calls == [0]
+    torch.autograd.grad(y, inputs, move, **WAYS[way])
+    assert sorted(calls[1:]) == list(range(len(inputs)))
+
+
+@forms
+@ways
+def test_no_rows_have_gradients_of_zero(form: str, way: str) -> None:
+    ours, _, _ = FORMS[form]
+    inputs = [x.detach()[:0].requires_grad_() if x.ndim == 3 else x for x in drawn(form)[0]]
+    y = ours(*inputs)
+    move = torch.ones(2, *y.shape).double() if way == "many moves" else torch.ones_like(y)
+    back = torch.autograd.grad(y, inputs, move, **WAYS[way])
+    assert all(g.shape[g.ndim - x.ndim :] == x.shape and not g.any() for g, x in zip(back, inputs, strict=True))
+    functional_ones = torch.func.grad(lambda *leaves: ours(*leaves).sum(), tuple(range(len(inputs))))(*inputs)
+    assert all(g.shape == x.shape and not g.any() for g, x in zip(functional_ones, inputs, strict=True))
+
+
+@forms
+def test_a_bias_may_change_before_the_way_back_and_be_a_row_of_one(form: str) -> None:
+    """No gradient depends on it."""
+    ours, _, _ = FORMS[form]
+    inputs, move = drawn(form)
+    biases = [k for k, x in enumerate(inputs) if x.ndim == 0]
+    expected = torch.autograd.grad(ours(*inputs), inputs, move)
+    y = ours(*inputs)
+    with torch.no_grad():
+        for k in biases:
+            inputs[k].zero_()
+    for found, wanted in zip(torch.autograd.grad(y, inputs, move), expected, strict=True):
+        assert torch.equal(found, wanted)
+    rows = [x.detach()[None].requires_grad_() if x.ndim == 0 else x for x in inputs]
+    for found, wanted in zip(torch.autograd.grad(ours(*rows), rows, move), expected, strict=True):
+        assert torch.equal(found.view_as(wanted), wanted)
+
+
+@forms
+def test_what_is_kept_for_the_way_back_must_not_change(form: str) -> None:
+    ours, _, _ = FORMS[form]
+    for k, x in enumerate(drawn(form)[0]):
+        inputs, move = drawn(form)
+        y = ours(*inputs)
+        with torch.no_grad():
+            inputs[k].add_(1)
+        if x.ndim:
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                torch.autograd.grad(y, inputs, move)
+
+
+@forms
+def test_the_way_back_is_transformed_by_itself(form: str) -> None:
+    """What went forth before the transformation began."""
+    ours, pairwise, _ = FORMS[form]
+    inputs, move = drawn(form)
+
+    def products(function: object) -> tuple[Tensor, ...]:
+        y = function(*inputs)
+        return torch.func.jvp(lambda v: torch.autograd.grad(y, inputs, v, retain_graph=True), (move,), (move.sin(),))[1]
+
+    for found, wanted in zip(products(ours), products(pairwise), strict=True):
+        assert_close(found, wanted, atol=1e-12, rtol=1e-12)
+
+
+class Large(TorchDispatchMode):
+    """Keeps every tensor of so many numbers that is made."""
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        self.numbers, self.made = numbers, []
+
+    def __torch_dispatch__(
+        self, function: object, types: object, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
+        made = function(*args, **(kwargs or {}))
+        if isinstance(made, Tensor) and made.numel() == self.numbers:
+            self.made.append(made)
+        return made
+
+
+@pytest.mark.parametrize(("form", "forth", "back"), [("one", 1, 1), ("three", 6, 4)])
+def test_new_tensors_as_large_as_the_words(form: str, forth: int, back: int) -> None:
+    """Squares, a difference, a product; then the gradients of the words, and two for difference and product in turn."""
+    ours, _, _ = FORMS[form]
+    inputs, move = drawn(form)
+    large = [x for x in inputs if x.ndim == 3]
+    with Large(large[0].numel()) as mode:
+        y = ours(*inputs)
+        assert len({x.untyped_storage().data_ptr() for x in [*large, *mode.made]}) - len(large) == forth
+        mode.made.clear()
+        found = torch.autograd.grad(y, inputs, move)
+        places = {x.untyped_storage().data_ptr() for x in mode.made} - {x.untyped_storage().data_ptr() for x in large}
+    assert len(places) == back
+    assert {x.untyped_storage().data_ptr() for x in found if x.ndim == 3} <= places

@@ -28,11 +28,11 @@ def read_values(x: Tensor) -> list[float] | None:
 
 
 def is_transformed(*tensors: Tensor) -> bool:
-    """Whether more is made of these tensors than their values, and gradients for one move of what comes of them.
+    """Whether code is compiled, or a transformation of ``torch.func``, forward mode or a batch of moves is under way.
 
-    That is: in compiled code, under a transformation of ``torch.func``, in forward mode, for a batch of moves.
+    Functions with a way back of their own, and no rule for those, are not for such tensors.
     """
-    # There are no public names for what torch.autograd.Function.apply asks, and torch.autograd.grad for a batch.
+    # The two that are private have no public name: ``Function.apply`` asks the first, printing a tensor the second.
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return True
     is_batched, parts = torch._C._functorch.is_legacy_batchedtensor, forward_ad.unpack_dual
