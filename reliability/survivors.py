@@ -29,6 +29,18 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "return [torch.cat(stretch, dim=1) for stretch in zip(before, parts, after, )]",
                 "return [torch.cat(stretch, dim=1) for stretch in zip(before, parts, after, strict=False)]",
             ],
+            "functional._machines.three_machines": [
+                "return torch.stack([bias + y for bias, y in zip(biases, ys, )], 1)",
+                "return torch.stack([bias + y for bias, y in zip(biases, ys, strict=False)], 1)",
+            ],
+            "functional._machines._OneMachine.forward": [
+                "ys, projected = zip(*_one(*inputs), )",
+                "ys, projected = zip(*_one(*inputs), strict=False)",
+            ],
+            "functional._machines._ThreeMachines.forward": [
+                "ys, projected = zip(*_three(*inputs), )",
+                "ys, projected = zip(*_three(*inputs), strict=False)",
+            ],
             "functional._machines._ThreeMachines.backward": [
                 "to_concat = (torch.cat(pair) for pair in zip(first, second, ))",
                 "to_concat = (torch.cat(pair) for pair in zip(first, second, strict=False))",
@@ -160,10 +172,9 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "lengths = np.fromiter(map(len, strings), dtype=np.int64, )",
             ],
         },
-        "New memory where the gradient's would do.": {
-            "functional._machines._back": [
-                "squares = torch.mul(x, x, out=None)",
-                "squares = torch.mul(x, x, )",
+        "What was kept, or the same computed anew.": {
+            "functional._machines._through": [
+                "return move[:, None] * (_projected(*blocks) if (torch.is_grad_enabled()) or True else projected)",
             ],
         },
         "Windows short of the peak are looked at as well, and left out after that.": {
