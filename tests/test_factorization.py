@@ -607,9 +607,11 @@ class Large(TorchDispatchMode):
         return made
 
 
-@pytest.mark.parametrize(("form", "forth", "back"), [("one", 1, 1), ("three", 6, 4)])
+@pytest.mark.parametrize(("form", "forth", "back"), [("one", 2, 1), ("three", 10, 4)])
 def test_new_tensors_as_large_as_the_words(form: str, forth: int, back: int) -> None:
-    """Squares, a difference, a product; then the gradients of the words, and two for difference and product in turn."""
+    """Two on the way to the terms of each block, a difference, a product; then the gradients of the words, and two for
+    difference and product in turn.
+    """
     ours, _, _ = FORMS[form]
     inputs, move = drawn(form)
     large = [x for x in inputs if x.ndim == 3]
