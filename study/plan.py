@@ -81,7 +81,7 @@ class Variant:
     """The variant whose rate and dropout were tuned for it."""
     row: Row
     unit_vectors: bool = False
-    """Give every word vector the length 1."""
+    """Give the vector of every word that has one the length 1."""
 
 
 def _variant(name: str, family: str, script: str, model: str = "", **options: Any) -> Variant:
@@ -120,6 +120,10 @@ def _cafe(name: str, **options: Any) -> Variant:
     return _variant(f"CAFE 150, {name}", _CAFE_150, "cafe", **(sizes | options))
 
 
+def _unit(name: str, **options: Any) -> Variant:
+    return replace(_variant(name, "attention", _TR, "AttentionModelConfig", **options), unit_vectors=True)
+
+
 ABLATIONS = (
     _gt("no prior", locality="none"),
     _gt("Zipf", locality="zipf"),
@@ -128,7 +132,8 @@ ABLATIONS = (
     _gt("Gaussian, Eq 3", locality="gaussian"),
     _gt("n-grams summed", ngrams="sum"),
     _gt("Glorot's start", start="glorot"),
-    replace(_variant("attention, unit vectors", "attention", _TR, "AttentionModelConfig"), unit_vectors=True),
+    _unit("attention, unit vectors"),
+    _unit("attention, unit vectors throughout", unit_unknown=True),
     _cnn("words"),
     _cnn("characters", use_chars=True),
     _cnn("characters and tags", use_chars=True, use_pos=True),
@@ -249,6 +254,7 @@ CLAIMS = (
     Claim("Tay et al. 2018, Table 3", "characters help", _CAFE_150, "CAFE 150, no characters"),
     Claim("Tay et al. 2018, Table 3", "tags help", _CAFE_150, "CAFE 150, no tags"),
     Claim("no paper", "unit length, a setting of the Trento report, helps", "attention, unit vectors", "attention"),
+    Claim("no paper", "of unknown words' vectors, too", "attention, unit vectors throughout", "attention"),
     OWN_START,
     Claim(
         "no paper",

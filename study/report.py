@@ -154,9 +154,10 @@ def claims_page(results: Results) -> str:
             "Decomposable Attention with and without intra-attention, and the two on a frozen encoder, were tuned each "
             "for itself. Here CAFE has encoders of 150 features, 10 factors, a prediction of 200 and no intra-aligned "
             "vector in its LSTM, and the gated CNN 150 features. Vectors of unit length are a setting of the report, "
-            "which does not say what they bring; words without a vector then have a normal one, ten times as long, and "
-            f"with the other's rate their best epochs are late ({best_epochs('attention, unit vectors', results)} of "
-            f"{PROTOCOL['epochs']}). The aligned head on a frozen encoder differs from the pooled one in "
+            "which does not say what they bring; words without a vector then have a normal one, ten times as long, "
+            "unless these have unit length, too, of which it says nothing. With the other's rate their best epochs are "
+            f"late ({best_epochs('attention, unit vectors', results)} of {PROTOCOL['epochs']}, throughout "
+            f"{best_epochs('attention, unit vectors throughout', results)}). The aligned head on a frozen encoder differs from the pooled one in "
             "[more than alignment](index.md). Between the priors the paper itself prints differences of 0.1 to 1.2 "
             "points, on MultiNLI's dev pairs, which intervals of this width cannot tell from nothing.",
             comparisons(CLAIMS, results),

@@ -175,6 +175,7 @@ def one_line(done) -> str:
         (["--pairs", "10"], "--pairs must be at least 100, got 10"),
         (["--lr", "-1"], "--lr must be positive and finite, got -1.0"),
         (["--vectors", "none.txt"], "none.txt: no such file"),
+        (["--unit-unknown"], "--unit-unknown: expected --unit-vectors beside it"),
         (["--vector-size", "0"], "--vector-size must lie between 1 and 10,000, got 0"),
         (["--vector-size", "1000000000000"], "--vector-size must lie between 1 and 10,000, got 1000000000000"),
     ],

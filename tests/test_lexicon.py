@@ -13,6 +13,7 @@ import torch
 from torch.testing import assert_close
 
 from nli_common.errors import InputError
+from nli_common.inputs import Data
 from nli_common.lexicon import NUM_HASHED, Lexicon
 from nli_common.vectors import read_vectors
 
@@ -247,6 +248,40 @@ def test_vectors_of_unit_length(tmp_path: Path) -> None:
     assert_close(later.vectors[later.index["cat"]], torch.tensor([0.0, 1.0]))
     random = Lexicon.random(["a", "b"], 7).of_unit_length()
     assert_close(random.vectors.norm(dim=1), torch.ones(2))
+    assert random.hashed.norm(dim=1).mean() == pytest.approx(7**0.5, rel=0.1)
+
+
+def test_unknown_words_of_unit_length(tmp_path: Path) -> None:
+    """The same directions, each of length 1, and those of words learned later, too."""
+    np.savez(tmp_path / "v.npz", words=np.array(["dog"]), vectors=np.array([[3.0, 4.0, 0.0, 0.0, 0.0]]))
+    long, short = (
+        Lexicon.from_file(tmp_path / "v.npz", ["dog", "quokka"], unit=True, unit_unknown=unknown)
+        for unknown in (False, True)
+    )
+    assert_close(short.hashed, long.hashed / long.hashed.norm(dim=1, keepdim=True))
+    assert torch.equal(short.vectors[0], long.vectors[0]) and short.unit
+    short.save(tmp_path / "l")
+    later = Lexicon.load(tmp_path / "l").extended(["numbat"])
+    assert_close(later.vectors.norm(dim=1), torch.ones(3))
+    assert_close(Lexicon.random(["a"], 7).of_unit_length(unknown=True).hashed.norm(dim=1), torch.ones(100))
+
+
+def test_lengths_that_data_asks_for(tmp_path: Path) -> None:
+    """The options reach the lexicon, from a file and without one, and tell one run's inputs from another's."""
+    vectors = tmp_path / "v.npz"
+    known = Data(pairs=100).corpora()["train"].words[0]
+    np.savez(vectors, words=np.array([known]), vectors=np.array([[3.0, 4.0, 0.0, 0.0]]))
+    lengths, identities = [], []
+    for unit, unknown in ((False, False), (True, False), (True, True)):
+        for place in ({"vectors": vectors}, {"vector_size": 4}):
+            data = Data(pairs=100, unit_vectors=unit, unit_unknown=unknown, **place)
+            corpora = data.corpora()
+            lexicon = data.lexicon(corpora)
+            lengths.append((lexicon.vectors[lexicon.index[known]].norm(), lexicon.hashed.norm(dim=1).std()))
+            identities.append(data.identity(corpora))
+    assert_close(torch.stack([length for length, _ in lengths[::2]]), torch.tensor([5.0, 1.0, 1.0]))
+    assert [bool(spread > 0.1) for _, spread in lengths] == [True] * 4 + [False] * 2
+    assert all(one not in identities[:place] for place, one in enumerate(identities))
 
 
 def test_the_alphabet_is_that_of_the_first_words(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_every_variant_is_a_model_of_its_script(variant: str, places: Places) ->
     assert VARIANTS[variant] not in ENCODED or settings.config.encoder == "encoder"
     assert (settings.recipe.lr, settings.config.dropout, settings.recipe.optimizer) == (1e-3, 0.3, "adam")
     for option, value in VARIANTS[variant].row.options.items():
-        assert getattr(settings.config, option) == value
+        assert (vars(settings.data) | vars(settings.config))[option] == value
 
 
 def test_claims_are_about_what_is_trained() -> None:

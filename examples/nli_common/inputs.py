@@ -36,6 +36,8 @@ class Data:
     """Width of the random vectors, where no vectors are given."""
     unit_vectors: bool = False
     """Divide each word's vector by its length; words without a vector then have standard normal ones."""
+    unit_unknown: bool = False
+    """Beside --unit-vectors: divide those of words without a vector by their length, too."""
     pairs: int = 16_000
     """Training pairs of the generated corpus, where no file is given; dev has an eighth, test a quarter of it."""
     cache: Path = CACHE
@@ -66,16 +68,20 @@ class Data:
         """Every word of the corpora with its vector.
 
         Raises:
-            InputError: if the vector file is bad, or no vector is as wide as the random ones should be.
+            InputError: if the vector file is bad, no vector is as wide as the random ones should be, or unknown words
+                alone should have unit length.
         """
+        if self.unit_unknown and not self.unit_vectors:
+            raise InputError("--unit-unknown: expected --unit-vectors beside it")
         words = list(dict.fromkeys(word for corpus in corpora.values() for word in corpus.words))
         tags = corpora["train"].tags
         if self.vectors is None:
             if not 1 <= self.vector_size <= WIDEST:
                 raise InputError(f"--vector-size must lie between 1 and {WIDEST:,}, got {self.vector_size}")
             lexicon = Lexicon.random(words, self.vector_size, tags=tags)
-            return lexicon.of_unit_length() if self.unit_vectors else lexicon
-        return Lexicon.from_file(self.vectors, words, tags=tags, unit=self.unit_vectors)
+            return lexicon.of_unit_length(unknown=self.unit_unknown) if self.unit_vectors else lexicon
+        unit, unit_unknown = self.unit_vectors, self.unit_unknown
+        return Lexicon.from_file(self.vectors, words, tags=tags, unit=unit, unit_unknown=unit_unknown)
 
     def identity(self, corpora: dict[str, Corpus]) -> dict[str, Any]:
         """What tells these inputs from others, wherever they lie.
@@ -84,7 +90,7 @@ class Data:
             InputError: if the vector file is missing.
         """
         digests: dict[str, Any] = {name: corpus.digest for name, corpus in corpora.items()}
-        digests["unit_vectors"] = self.unit_vectors
+        digests |= {"unit_vectors": self.unit_vectors, "unit_unknown": self.unit_unknown}
         if self.vectors is None:
             return digests | {"vectors": {"random": self.vector_size}}
         return digests | {"vectors": fingerprint(self.vectors)}

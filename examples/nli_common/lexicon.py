@@ -82,19 +82,39 @@ class Lexicon:
         generator = torch.Generator().manual_seed(seed)
         return cls(words, GLOVE_LENGTH / dim**0.5 * torch.randn(len(words), dim, generator=generator), tags=tags)
 
-    def of_unit_length(self) -> "Lexicon":
+    def of_unit_length(self, *, unknown: bool = False) -> "Lexicon":
         """This lexicon with every vector divided by its length, and standard normal vectors for words without one.
 
         (Nguyen 2019, section 3: the vectors are normalised, those of unknown words are drawn from N(0, 1).)
+
+        Args:
+            unknown: divide these by their length, too. The report does not say; standard normal ones are the square
+                root of their width as long as the others.
         """
         generator = torch.Generator().manual_seed(0)
         hashed = torch.randn(NUM_HASHED, self.dim, generator=generator).to(self.vectors.dtype)
+        hashed = nn.functional.normalize(hashed, dim=1) if unknown else hashed
         vectors = nn.functional.normalize(self.vectors, dim=1)
         return Lexicon(self.words, vectors, hashed=hashed, tags=self.tags, alphabet=self.alphabet, unit=True)
 
     @classmethod
-    def from_file(cls, path: Path, words: Iterable[str], *, tags: Sequence[str] = (), unit: bool = False) -> "Lexicon":
-        """The vectors of a GloVe, fastText or ``.npz`` file, of unit length if asked; only the given words are kept.
+    def from_file(
+        cls,
+        path: Path,
+        words: Iterable[str],
+        *,
+        tags: Sequence[str] = (),
+        unit: bool = False,
+        unit_unknown: bool = False,
+    ) -> "Lexicon":
+        """The vectors of a GloVe, fastText or ``.npz`` file; only the given words are kept.
+
+        Args:
+            path: the file.
+            words: distinct; those without a vector stand behind the others.
+            tags: part-of-speech tags.
+            unit: make them :meth:`of_unit_length`.
+            unit_unknown: those of words without a vector, too.
 
         Raises:
             InputError: if the file cannot be read, or has none of the words.
@@ -105,7 +125,7 @@ class Lexicon:
             raise InputError(f"{path}: has a vector for none of the corpus's {len(words):,} words")
         alphabet = sorted(set().union(*words))
         lexicon = cls(list(known), torch.stack(list(known.values())), tags=tags, alphabet=alphabet)
-        return (lexicon.of_unit_length() if unit else lexicon).extended(words)
+        return (lexicon.of_unit_length(unknown=unit_unknown) if unit else lexicon).extended(words)
 
     def learned_from(self, path: Path, words: Iterable[str]) -> "Lexicon":
         """This lexicon with those of the words that it lacks and the vector file has.
