@@ -157,9 +157,10 @@ def claims_page(results: Results) -> str:
             "which does not say what they bring; words without a vector then have a normal one, ten times as long, "
             "unless these have unit length, too, of which it says nothing. With the other's rate their best epochs are "
             f"late ({best_epochs('attention, unit vectors', results)} of {PROTOCOL['epochs']}, throughout "
-            f"{best_epochs('attention, unit vectors throughout', results)}). The aligned head on a frozen encoder differs from the pooled one in "
-            "[more than alignment](index.md). Between the priors the paper itself prints differences of 0.1 to 1.2 "
-            "points, on MultiNLI's dev pairs, which intervals of this width cannot tell from nothing.",
+            f"{best_epochs('attention, unit vectors throughout', results)}). The aligned head on a frozen encoder "
+            "differs from the pooled one in [more than alignment](index.md). Between the priors the paper itself "
+            "prints differences of 0.1 to 1.2 points, on MultiNLI's dev pairs, which intervals of this width cannot "
+            "tell from nothing.",
             comparisons(CLAIMS, results),
             "## The order of the models",
             "At the papers' sizes but for GCNN 150, which has half of them; the Gaussian Transformer from weights that "

@@ -1,6 +1,7 @@
 """Gated convolution: Chen et al. 2019, Eqs 2 to 4, its ablations, and the laws of PAPERS that follow from them."""
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -219,6 +220,38 @@ def test_the_windows_are_conv1ds(device: str, sentence: Sentences, kernel_size: 
     x = sentence.x.to(device)
     padded = nn.functional.pad(x.mT, ((kernel_size - 1) // 2, kernel_size // 2))
     assert_close(functional.same_convolution(x, conv.weight.mT, conv.bias), conv(padded).mT, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("batch", [0, *range(1, 19), 31, 32, 33, 50])
+@pytest.mark.parametrize(("kernel_size", "length"), [(3, 5), (2, 3), (5, 1)])
+def test_windows_of_any_batch_are_conv1ds(device: str, batch: int, kernel_size: int, length: int) -> None:
+    """No sentence sees the one beside it, whatever they share; neither do their gradients."""
+    conv = nn.Conv1d(FEATURES, WIDTH, kernel_size, dtype=torch.float64, device=device)
+    x, move = normal(batch, batch, length, FEATURES).to(device), normal(1, batch, length, WIDTH).to(device)
+    pad = (kernel_size - 1) // 2, kernel_size // 2
+
+    def gradients(y: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(y, (x, conv.weight, conv.bias), move)
+
+    for laid in (x, x.mT.contiguous().mT, x.transpose(0, 1).contiguous().transpose(0, 1)):
+        words = laid.detach().requires_grad_()
+        ours = functional.same_convolution(words, conv.weight.mT, conv.bias)
+        theirs = conv(nn.functional.pad(words.mT, pad)).mT
+        assert ours.shape == (batch, length, WIDTH)
+        assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+        for found, wanted in zip(gradients(ours, words), gradients(theirs, words), strict=True):
+            assert_close(found, wanted, atol=1e-12, rtol=1e-12)
+
+
+def test_traced_windows_fit_other_batches(device: str) -> None:
+    """How many sentences the first batch had must not stay in the trace."""
+    layer = block().to(device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit is deprecated, and reports every shape that is read
+        trace = torch.jit.trace(layer, (normal(0, 16, 4, FEATURES).to(device),))
+    for batch in (1, 7, 32):
+        x = normal(batch, batch, 4, FEATURES).to(device)
+        assert_close(trace(x), layer(x), atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel_size", range(1, 6))

@@ -16,7 +16,7 @@ def read_values(x: Tensor) -> list[float] | None:
         >>> read_values(torch.tensor([2, 3])), read_values(torch.empty(2, device="meta"))
         ([2, 3], None)
     """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+    if is_traced():
         return None
     try:
         x = x.cpu()
@@ -25,6 +25,11 @@ def read_values(x: Tensor) -> list[float] | None:
     except (RuntimeError, NotImplementedError):
         return None
     return values if type(total) in (int, float) else None
+
+
+def is_traced() -> bool:
+    """Whether code is compiled or traced: what one input decides would be decided for all."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
 
 
 def is_transformed(*tensors: Tensor) -> bool:
