@@ -154,6 +154,11 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         },
     },
     "cost": {
+        "The convolution, or the product of its windows that stands for it elsewhere.": {
+            "functional._conv.same_convolution": [
+                'if x.device.type == "cpu" or not torch.compiler.is_compiling():',
+            ],
+        },
         "A copy that only a CPU is faster with.": {
             "functional._conv.gated_cell": [
                 'candidate = candidate.contiguous() if (candidate.device.type == "cpu") or True else candidate',
