@@ -1,7 +1,8 @@
 """Two variants on the same test pairs and seeds: how much better is one, and how sure is that?"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,41 @@ LEAST = 1e-12
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of accuracies in points, its 95 per cent interval, and how likely one as large is by chance."""
+    """A difference of accuracies in points, and the chance that is in it."""
 
     points: float
-    low: float
-    high: float
-    p: float
     seeds: int
+    """Of the side that has fewer."""
+    of_seeds: float
+    """The variance that other seeds would bring, the sum over both sides, with its degrees of freedom."""
+    freedom: float
+    of_pairs: float
+    """The variance that other pairs would bring."""
+
+    def reach(self, level: float = LEVEL) -> float:
+        """How far the interval of a level goes to either side: a difference as large would be decided at it."""
+        t, z = student.isf(level / 2, self.freedom), normal.isf(level / 2)
+        return float(np.sqrt(t**2 * self.of_seeds + z**2 * self.of_pairs))
+
+    @property
+    def low(self) -> float:
+        """Where the 95 per cent interval begins."""
+        return self.points - self.reach()
+
+    @property
+    def high(self) -> float:
+        """Where it ends."""
+        return self.points + self.reach()
+
+    @cached_property
+    def p(self) -> float:
+        """How likely a difference as large is by chance: the level whose interval ends at 0."""
+        points = abs(self.points)
+        if points == 0 or self.seeds < FEWEST_SEEDS:
+            return 1.0
+        if self.reach(LEAST) <= points:
+            return LEAST
+        return float(10.0 ** brentq(lambda power: self.reach(10.0**power) - points, np.log10(LEAST), 0.0))
 
 
 def difference(better: Sequence[NDArray[np.bool_]], worse: Sequence[NDArray[np.bool_]]) -> Difference:
@@ -49,25 +78,12 @@ def difference(better: Sequence[NDArray[np.bool_]], worse: Sequence[NDArray[np.b
     gaps = sides[0].mean(axis=0) - sides[1].mean(axis=0)
     points, seeds = float(gaps.mean()), min(map(len, sides))
     if seeds < FEWEST_SEEDS:
-        return Difference(points, -np.inf, np.inf, 1.0, seeds)
+        return Difference(points, seeds, np.inf, np.inf, np.inf)
     means = [side.mean(axis=1).var(ddof=1) / len(side) for side in sides]
     of_seeds, of_pairs = float(sum(means)), float(gaps.var(ddof=1) / len(gaps))
     terms = float(sum(mean**2 / (len(side) - 1) for mean, side in zip(means, sides, strict=True)))
     freedom = of_seeds**2 / terms if terms else np.inf
-
-    def half(level: float) -> float:
-        t, z = student.isf(level / 2, freedom), normal.isf(level / 2)
-        return float(np.sqrt(t**2 * of_seeds + z**2 * of_pairs))
-
-    reach = half(LEVEL)
-    return Difference(points, points - reach, points + reach, _level(half, abs(points)), seeds)
-
-
-def _level(half: Callable[[float], float], points: float) -> float:
-    """The level at which an interval reaches so far."""
-    if half(LEAST) <= points:
-        return LEAST if points else 1.0
-    return float(10.0 ** brentq(lambda power: half(10.0**power) - points, np.log10(LEAST), 0.0))
+    return Difference(points, seeds, of_seeds, freedom, of_pairs)
 
 
 def verdicts(found: Sequence[Difference], rows: int) -> list[str]:
@@ -77,7 +93,7 @@ def verdicts(found: Sequence[Difference], rows: int) -> list[str]:
         found: those that have been measured.
         rows: how many are to be measured in all; the others may yet be the surest.
 
-    >>> verdicts([Difference(1, 0.5, 1.5, 0.001, 5), Difference(-1, -2, -0.1, 0.04, 5), Difference(1, 0, 2, 1.0, 2)], 2)
+    >>> verdicts([Difference(points, seeds, 0.0, 4.0, 0.2) for points, seeds in [(2, 5), (-1, 3), (2, 2)]], 2)
     ['holds', 'reversed', 'too few seeds']
     """
     tested = sorted((i for i, one in enumerate(found) if one.seeds >= FEWEST_SEEDS), key=lambda i: found[i].p)

@@ -8,14 +8,14 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
 
-from study.plan import ABLATIONS, BENCHES, ENCODED, MODELS, VARIANTS
+from study.plan import ABLATIONS, BENCHES, ENCODED, HALVED, MODELS, VARIANTS
 from study.results import Results, aligned
 
 
 def plot_curves(bench: str, results: Results, path: Path) -> None:
     """Dev accuracy of seed 0 after each epoch."""
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    for variant in MODELS:
+    for variant in (*MODELS, *HALVED):
         first = next((r for r in results.get((bench, variant.name), []) if r["seed"] == 0), None)
         if first:
             percent = [100 * share for share in first["dev"]]
@@ -35,8 +35,9 @@ def plot_alignments(results: Results, path: Path) -> None:
     panels = grid.flat[: len(benches)]
     for empty in grid.flat[len(benches) :]:
         empty.remove()
-    groups = [("ablations", ABLATIONS, "0.7", "."), ("on a frozen encoder", ENCODED, "0.4", "+")]
-    for place, (model, marker) in enumerate(zip(MODELS, "os^v<>DPX*h", strict=True)):
+    parts = [variant for variant in ABLATIONS if variant not in HALVED]
+    groups = [("ablations", parts, "0.7", "."), ("on a frozen encoder", ENCODED, "0.4", "+")]
+    for place, (model, marker) in enumerate(zip((*MODELS, *HALVED), "os^v<>DPX*hpd", strict=True)):
         groups.append((model.name, (model,), f"C{place % 10}", marker))
     for bench, axes in zip(benches, panels, strict=True):
         for label, variants, colour, marker in groups:

@@ -13,14 +13,17 @@ import numpy as np
 import pytest
 import torch
 from reliability.cases import MODELS
-from scipy.stats import ttest_ind
+from scipy.stats import norm, spearmanr, ttest_ind
 from study import report, tuning
 from study.alignments import same_words
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import ensembles, held_ensemble
 from study.files import prepared
+from study.markdown import NO_BREAK
+from study.pages import alignments, claims, models, priors, transfer
+from study.pages import tuning as tuning_page
 from study.pairs import counts, held_of, pairs
-from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, SMALL, VARIANTS, WIDEST, Job, jobs
+from study.plan import BENCHES, CLAIMS, ENCODED, NO_PAPER, ORDER, SMALL, VARIANTS, WIDEST, Claim, Job, jobs
 from study.queue import Queue, work
 from study.results import held_results, kept
 from study.starts import held_starts, start, starts
@@ -79,6 +82,8 @@ def test_a_cpu_trains_enough_to_decide_the_claims() -> None:
     assert all(seeds[bench, name] >= FEWEST_SEEDS for bench in SMALL for name in sides.difference(WIDEST))
     assert [seeds[bench, "gated CNN"] for bench in ("sick", "snli22k", "mnli20k")] == [1, 0, 0]
     assert [seeds["snli22k", name] for name in ("DA", "ESIM", "GCNN 150, words", "GT, Zipf")] == [3, 1, 1, 0]
+    assert claims.decidable(CLAIMS) == 55, "26 claims on two benches, three of them on snli22k, too"
+    assert claims.decidable(ORDER) == 19, "nine on two benches, one of them on snli22k, too; not the widest"
 
 
 @pytest.mark.parametrize("budget", ["cpu", "gpu"])
@@ -158,7 +163,10 @@ def test_two_variants_that_are_alike_are_seldom_told_apart(
 
 
 def test_the_more_is_compared_the_more_it_takes_to_hold() -> None:
-    one, sure = Difference(1.0, 0.1, 1.9, 0.04, 5), Difference(2.0, 1.0, 3.0, 1e-4, 5)
+    one, sure = (
+        Difference(points, 5, 0.0, 4.0, (points / norm.isf(p / 2)) ** 2) for points, p in ((1, 0.04), (2, 1e-4))
+    )
+    assert (one.p, sure.p) == pytest.approx((0.04, 1e-4))
     assert verdicts([one], 1) == ["holds"]
     assert verdicts([one, one], 2) == ["undecided", "undecided"]
     assert verdicts([one, sure], 2) == ["holds", "holds"]
@@ -198,12 +206,13 @@ def test_the_pages_are_those_of_the_results(tmp_path: Path) -> None:
 
 def test_a_prior_without_b_has_not_moved_it() -> None:
     """Eq 3 has no b; a page that took its 0 for one would have it move by 0.1, the furthest of all."""
-    run = {"seconds": 10.0, "pairs_per_second": 100.0, "dev": [0.5], "best_epoch": 1, "options": {"batch_size": 32}}
+    run: dict[str, Any] = {"seconds": 10.0, "pairs_per_second": 100.0, "dev": [0.5], "best_epoch": 1}
+    run["options"] = {"batch_size": 32, "lr": 1e-3}
     found = {
         ("sick", "GT, Gaussian, Eq 3"): [run | {"priors": [[0.104, 0.0], [0.1, 0.0]]}],
         ("sick", "Gaussian Transformer"): [run | {"priors": [[0.1, -0.1], [0.1, -0.102]]}],
     }
-    page = report.priors_page(found)
+    page = priors.page(found)
     assert "the furthest has moved by 0.004" in page
     assert "| sick | GT, Gaussian, Eq 3 | 1 | 0.104 | – |" in page
     assert "| sick | Gaussian Transformer | 2 | 0.100 | -0.102 |" in page
@@ -452,9 +461,93 @@ def test_ten_words_are_the_commonest(tmp_path: Path) -> None:
     assert list(found["commonest"]) == word[:1:-1]
 
 
+def test_a_difference_as_large_as_an_interval_reaches_is_decided_at_its_level() -> None:
+    rng = np.random.default_rng(4)
+    found = difference(coins(rng, 0.70, 4), coins(rng, 0.68, 5))
+    for level in (0.05, 0.05 / 55):
+        assert dataclasses.replace(found, points=-found.reach(level)).p == pytest.approx(level)
+    assert found.reach(0.05) < found.reach(0.05 / 55)
+
+
+def row(paper: str, p: float, seeds: int = 5) -> claims.Row:
+    return Claim(paper, "says", "a", "b"), "sick", Difference(1.0, seeds, 0.0, 4.0, norm.isf(p / 2) ** -2.0)
+
+
+def test_verdicts_are_counted_apart_for_what_no_paper_claims() -> None:
+    rows = [row("a paper", 0.001), row("a paper", 0.5), row(NO_PAPER, 0.5)]
+    said = ["holds", "undecided", "undecided"]
+    assert claims.counted(rows, said) == (
+        "Of 2 rows of the papers: holds 1, undecided 1. Of 1 rows that no paper claims: undecided 1."
+    )
+    assert claims.counted(rows[:1], said[:1]) == "Of 1 rows of the papers: holds 1."
+    # At 0.05 / 4 the normal distribution's quantile is 2.498, and p says how many standard deviations 1 point is.
+    told = claims.least([row("a paper", p) for p in (0.5, 0.05, 0.001)], 4)
+    assert told.endswith("takes 0.8 to 3.7 points, 1.3 in the middle row.")
+    assert claims.least([row("a paper", 0.5, seeds=2)], 4) == ""
+
+
+def runs(*shares: float, found: float | None = None, **facts: Any) -> list[dict[str, Any]]:
+    same = None if found is None else {"found": found, "even": 0.1}
+    return [{"accuracy": {"test": test, "hard": test - 0.2}, "same_words": same, "seed": 0, **facts} for test in shares]
+
+
+def test_the_best_two_stand_beside_re2_test_set_by_test_set() -> None:
+    results = {
+        ("snli22k", "DA"): runs(0.7, 0.8),
+        ("snli22k", "ESIM"): runs(0.76),
+        ("snli22k", "CAFE"): runs(0.71),
+        ("snli22k", "frozen encoder, aligned"): runs(0.9),
+        ("mnli20k", "ESIM"): runs(0.6),
+    }
+    *_, told = models.beside_re2(results)
+    assert [line.replace(NO_BREAK, " ") for line in told.splitlines()[2:]] == [
+        "| snli22k, test | ESIM 76.0 (1); DA 75.0 ± 7.1 (2) | 77.2 (1) |",
+        "| snli22k, hard | ESIM 56.0 (1); DA 55.0 ± 7.1 (2) | 59.3 (1) |",
+    ]
+    assert list(models.beside_re2({})) == []
+
+
+def test_where_the_largest_class_is_as_good_as_every_model_is_said() -> None:
+    trained = {"a": runs(0.5, 0.7), "b": runs(0.58)}
+    assert transfer.below(
+        trained, {"test": [60, 40], "hard": [30, 70]}
+    ) == " No model is above the largest class on: " + ("test, hard.")
+    assert transfer.below(trained, {"test": [41, 59], "hard": [60, 50, 50], "none": []}) == ""
+    assert transfer.below({}, {"test": [1]}) == ""
+
+
+def test_models_are_ranked_by_what_their_attention_finds() -> None:
+    names = ["DA", "attention", "ESIM", "CAFE", "GCNN 150, words"]
+    pairs = [(0.1, 0.7), (0.3, 0.6), (0.2, 0.8), (0.9, 0.9), (0.8, 0.85)]
+    results = {("sick", name): runs(test, found=found) for name, (found, test) in zip(names, pairs, strict=True)}
+    results |= {("sick", "LSTM"): runs(0.1), ("sick", "GT, Zipf"): runs(0.1, found=0.99)}
+    rank = spearmanr(*zip(*pairs, strict=True)).statistic
+    assert alignments.ranks(["sick", "mnli20k"], results).endswith(f" is {rank:.2f} on sick (5 models).")
+    assert alignments.ranks(["mnli20k"], results) == ""
+
+
+def test_choices_at_the_edge_of_what_was_tried_are_counted_and_tried_again() -> None:
+    chosen = [(1e-3, 0.1), (1e-3, 0.2), (2e-4, 0.1), (5e-4, 0.3)]
+    found = [{"family": "DA", "chosen": {"lr": lr, "dropout": dropout}} for lr, dropout in chosen]
+    assert "of 4 families 2 chose its highest rate, 1 its lowest, and 2 its lowest dropout" in tuning_page.edges(found)
+    first = {**found[0], "tried": [{"options": {}, "dev": 0.9}, {"options": found[0]["chosen"], "dev": 0.7}]}
+    results = {("snli10k", "DA"): runs(0.1, dev=[0.5, 0.71, 0.6, *7 * [0.5], 0.95]) + runs(0.1, dev=[0.9], seed=1)}
+    assert tuning_page.again([first], results).endswith("was +1.0 to +1.0 points from the one here.")
+    assert tuning_page.again([first], {}) == ""
+
+
+def test_how_far_a_prior_could_have_moved_is_told_by_its_steps() -> None:
+    start, end = priors.priors_of(GaussianPrior())[0], (0.1, -0.104)
+    facts = {"seconds": 1.0, "pairs_per_second": 6_400, "dev": [0.4, 0.6], "best_epoch": 1, "bench": "sick"}
+    run = {**facts, "options": {"batch_size": 32, "lr": 1e-3}, "priors": [start, end]}
+    page = priors.page({("sick", "Gaussian Transformer"): [run]})
+    assert "furthest has moved by 0.004." in page and "took 100 to 100. No run" in page
+    assert "by more than 40 per cent of" in page
+
+
 def test_steps_are_counted_to_the_best_epoch() -> None:
     run = {"seconds": 50.0, "pairs_per_second": 200.0, "dev": [0.4, 0.6, 0.5, 0.5], "best_epoch": 2}
-    assert report.steps_of({**run, "options": {"batch_size": 32}}) == 2 * 79
+    assert priors.steps_of({**run, "options": {"batch_size": 32}}) == 2 * 79
 
 
 class Known(torch.nn.Module):

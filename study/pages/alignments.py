@@ -1,0 +1,78 @@
+"""How far attention finds the same word."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+from scipy.stats import spearmanr
+
+from study.markdown import percent, spread, table
+from study.pairs import COMMONEST, held_of
+from study.plan import BENCHES, HALVED, MODELS, VARIANTS
+from study.results import Results, aligned
+from study.starts import held_starts
+
+FEWEST_MODELS = 4
+"""For a correlation over them."""
+
+
+def page(results: Results) -> str:
+    """How far attention finds the same word, bench by bench."""
+    benches = [bench for bench in BENCHES if any(name == bench for name, _ in results)]
+    before = {bench: held_starts(bench) for bench in benches}
+    lines = []
+    for variant in VARIANTS:
+        found = [[pair["found"] for pair, _ in aligned(bench, variant, results)] for bench in benches]
+        if any(found):
+            known = [before[bench].get(variant, {}).get("found") for bench in benches]
+            cells = [
+                f"{'?' if start is None else percent(start)} → {spread(shares)}" if shares else "–"
+                for start, shares in zip(known, found, strict=True)
+            ]
+            lines.append([variant, *cells])
+    even = [[pair["even"] for v in VARIANTS for pair, _ in aligned(bench, v, results)] for bench in benches]
+    lines.append(["every word alike", *(percent(shares[0]) if shares else "–" for shares in even)])
+    return "\n\n".join(
+        (
+            "# What attention finds",
+            "Where a word of a hypothesis stands in its premise, too: how much of the attention that it pays to the "
+            "premise is on that very word, in per cent, the mean over all such words of the test pairs: before "
+            "training (seed 0) → after it, mean ± standard deviation over the seeds (their number). The Gaussian "
+            "Transformer's is that of its last block, the mean of its heads.",
+            "One number stands for several things: a few words, “a” and “the” among them, are much of all of them, as "
+            "the second table says; a model may rightly attend to another word than the same; and much of it may be "
+            "there from the start, where equal words have equal vectors. A model near the last row attends to equal "
+            "words no more than to others. A question mark is a start that was not measured.",
+            table(["model", *benches], lines),
+            table(["test pairs", "shared words", f"the {COMMONEST} commonest are", "of all"], commonest(benches)),
+            "A point for each run, its test accuracy above what its attention finds; the line is where every word has "
+            f"the same weight.{ranks(benches, results)}",
+            "![Test accuracy of every run above the weight on the same word, for each bench](alignments.png)\n",
+        )
+    )
+
+
+def ranks(benches: Sequence[str], results: Results) -> str:
+    """How far the models whose attention finds more are the better ones."""
+    said = []
+    for bench in benches:
+        found = [aligned(bench, variant.name, results) for variant in (*MODELS, *HALVED)]
+        weights = [mean(pair["found"] for pair, _ in runs) for runs in found if runs]
+        tested = [mean(share for _, share in runs) for runs in found if runs]
+        if len(weights) >= FEWEST_MODELS:
+            rank = spearmanr(weights, tested).statistic
+            said.append(f"{rank:.2f} on {bench} ({len(weights)} models)")
+    if not said:
+        return ""
+    where = ", ".join(said)
+    return f" Over the models, ablations and those on an encoder apart, their rank correlation (Spearman's) is {where}."
+
+
+def commonest(benches: Sequence[str]) -> list[list[str]]:
+    """Which shared words there are most of, bench by bench."""
+    lines = []
+    for bench in (BENCHES[name] for name in benches):
+        if file := held_of(bench, bench.test):
+            words = " ".join(f"`{word}`" for word in file["commonest"])
+            share = sum(file["commonest"].values()) / max(file["shared_words"], 1)
+            lines.append([bench.name, f"{file['shared_words']:,}", words, f"{percent(share)} %"])
+    return lines

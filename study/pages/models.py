@@ -1,0 +1,117 @@
+"""What each model reaches."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from study.ensembles import held_ensemble
+from study.markdown import NO_BREAK, percent, spread, table
+from study.pages.claims import behind
+from study.peers import PEERS
+from study.plan import BENCHES, ENCODED, HALVED, MODELS, OWN_START, QUICK, jobs
+from study.results import Results, kept
+
+COLUMNS = (
+    "model",
+    "parameters",
+    "test",
+    "hard",
+    "dev",
+    "best epochs",
+    "five together",
+    "public implementation",
+)
+"""Five together are the mean of five seeds' probabilities."""
+OTHER = "RE2"
+"""A public implementation of a model that has no script here."""
+
+
+def page(results: Results) -> str:
+    """A table and the learning curves for each bench."""
+    parts = [
+        "# Models on real pairs",
+        "Accuracy in per cent: mean ± standard deviation over the seeds (their number). Five together is what the mean "
+        "of five seeds' probabilities reaches, where the weights of all five were kept; the public implementations' "
+        "figures are of single models, with [other budgets](index.md). Dev accuracy is that of the best epoch, and so "
+        "the higher of the two. How fast each model is has [its own page](../speed/index.md). The Gaussian Transformer "
+        "starts from weights that are ours, the paper being silent: [from Glorot's](claims.md) it is "
+        f"behind{behind(OWN_START, results)}, and [the order of the models](order.md) says how it came to them.",
+        "The models on a frozen encoder are no peers of the others: all-MiniLM-L6-v2 of sentence-transformers was "
+        "trained on SNLI's and MultiNLI's pairs and on captions of Flickr30k, which SNLI's premises are. Its "
+        "parameters are not counted.",
+    ]
+    for bench in BENCHES:
+        lines = list(_models(bench, results))
+        if lines:
+            curves = (
+                f"![Dev accuracy of seed 0 of each model that reads words, epoch by epoch, {bench}](curves-{bench}.png)"
+            )
+            share = next(r["largest_class"] for (name, _), found in results.items() if name == bench for r in found)
+            empty = ["–"] * (len(COLUMNS) - 3)
+            parts += [f"## {bench}", table(COLUMNS, [["largest class", "–", percent(share), *empty], *lines]), curves]
+    return "\n\n".join([*parts, *beside_re2(results), "## What is missing", missing(results)]) + "\n"
+
+
+def _models(bench: str, results: Results) -> Iterator[list[str]]:
+    for variant in (*MODELS, *HALVED, *ENCODED):
+        found = results.get((bench, variant.name), [])
+        if found:
+            together = held_ensemble(bench, variant)
+            hard = of(found, "hard")
+            yield [
+                variant.name,
+                f"{found[0]['parameters']:,}",
+                spread(of(found, "test")),
+                spread(hard) if hard else "–",
+                spread(of(found, "dev")),
+                ", ".join(str(r["best_epoch"]) for r in found),
+                "–" if together is None else percent(together),
+                PEERS.get((bench, variant.name), "–"),
+            ]
+
+
+def beside_re2(results: Results) -> Iterator[str]:
+    """The best of the models without an encoder, bench by bench, beside a model that has no script here."""
+    lines = []
+    for bench in BENCHES:
+        models = [(v.name, results[bench, v.name]) for v in (*MODELS, *HALVED) if (bench, v.name) in results]
+        for which in (which for which in ("test", "hard") if (bench, f"{OTHER}, {which}") in PEERS):
+            tested = [(name, of(found, which)) for name, found in models]
+            best = sorted((one for one in tested if one[1]), key=lambda one: -mean(one[1]))[:2]
+            if best:
+                ours = "; ".join(f"{name} {spread(shares)}".replace(" ", NO_BREAK) for name, shares in best)
+                lines.append([f"{bench}, {which}", ours, PEERS[bench, f"{OTHER}, {which}"]])
+    if lines:
+        yield f"## Beside {OTHER}"
+        yield (
+            "RE2, a later model, was trained by its authors' code on the same pairs and vectors, with 1.2 million "
+            "parameters on `snli10k` and `sick` and 1.8 on `snli22k`, where it was stopped after 10 epochs. Nobody "
+            "trained a public implementation on `mnli20k`."
+        )
+        yield table(["test pairs", "the best two here that stand on no encoder", OTHER], lines)
+
+
+def of(found: Sequence[Mapping[str, Any]], which: str) -> list[float]:
+    """The accuracies on some test pairs, of the runs that were tested on them."""
+    return [r["accuracy"][which] for r in found if which in r["accuracy"]]
+
+
+def missing(results: Results) -> str:
+    """What of the plan is not there, and what the rest took."""
+    planned = list(jobs("cpu"))
+    done = sum(kept(job) is not None for job in planned)
+    found = [result for group in results.values() for result in group]
+    hours = sum(result["seconds"] for result in found) / 3600
+    machines = sorted(
+        {f"{r['machine']}, torch {r['torch']}, {r['threads']} thread{'s' * (r['threads'] > 1)} a run" for r in found}
+    )
+    return (
+        f"{done} of the {len(planned)} runs of the small budget are done, {hours:.1f} hours of training, pauses "
+        f"included and tuning not, on {'; '.join(machines) or 'no machine yet'}. `make study DATA=folder "
+        "ENCODER=folder` trains the others. The small budget leaves out `snli58k`. On `snli10k` and `sick` it has five "
+        "seeds; of CAFE, the LSTM, the hybrid, the models on a frozen encoder and the gated CNN with 150 features it "
+        "has three, and of the gated CNN at its own width, which takes a core up to an hour for a run, one. `snli22k` "
+        f"has three seeds of the models that train fastest ({'; '.join(QUICK)}), and one of the others; `mnli20k` has "
+        "one; both have the gated CNN with 150 features alone. Ablations are trained on `snli10k` and `sick`, the "
+        "Gaussian Transformer's from Glorot's start on `snli22k`, too."
+    )
