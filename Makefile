@@ -52,7 +52,7 @@ mutants: $(READY)  ## every mutant of the library, which takes long; writes docs
 	$(BIN)/python -m reliability.mutants
 	$(BIN)/python -m reliability.report
 
-study: $(READY)  ## every model on the real pairs in DATA, on ENCODER too, hours; goes on where it stopped; writes docs/study
+study: $(READY)  ## every model on the real pairs in DATA, on ENCODER too, days; goes on where it stopped; writes docs/study
 	$(BIN)/python -m study --data $(DATA) --budget $(BUDGET) $(if $(ENCODER),--encoder $(ENCODER))
 
 clean:

@@ -177,7 +177,9 @@ def test_a_prior_of_fewer_axes_is_one_for_all_that_it_lacks(shape: tuple[int, ..
         assert_close(narrow(x), plain(x), atol=1e-12, rtol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(1, -1, -2), (2, -1, -2), (HEADS, 1, 1), (2, HEADS, -1, -2), (1, 1, -1, -2)])
+@pytest.mark.parametrize(
+    "shape", [(1, -1, -2), (2, -1, -2), (HEADS, 1, 1), (2, HEADS, -1, -2), (1, 1, -1, -2), (6, 6), (-1, 4), (2,)]
+)
 def test_a_prior_of_any_other_shape_is_refused(shape: tuple[int, ...]) -> None:
     """One for each sentence would pass for one for each head where there are as many."""
     layer = attention(prior=Shaped(*shape))

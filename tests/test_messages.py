@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
@@ -96,6 +97,8 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: functional.sinusoidal_encoding(2, 4, layout="half"): (
         "layout must be 'interleaved' or 'halves', got 'half'"
     ),
+    lambda: functional.smallest_window(torch.zeros(5), 1.0, 0.0): "tolerance must lie between 0 and 1, got 0.0",
+    lambda: functional.smallest_window(torch.zeros(5), 1.0, 1.0): "tolerance must lie between 0 and 1, got 1.0",
     lambda: DistancePrior(far_buckets=3): "far_buckets must be 1 or 2, got 3",
     lambda: DistancePrior(signed=False, far_buckets=2): "far_buckets must be 1 without signs, got 2",
     lambda: HeadPriors([]): "priors must have at least one prior, got none",
@@ -112,6 +115,16 @@ REFUSED: dict[Callable[[], object], str] = {
     ),
     lambda: masking.zero_padding(FLAT, None): "x " + SEQUENCE.format("features", "(2, 4)"),
     lambda: masking.zero_padding(X, SHORT): f"mask {A_MASK}",
+    lambda: masking.pair_mask(MASK.float(), MASK): (
+        "query_mask must be torch.bool of shape (batch, length) with True for real tokens, "
+        "got torch.float32 of shape (2, 3)"
+    ),
+    lambda: masking.pair_mask(None, MASK[0]): (
+        "key_mask must be torch.bool of shape (batch, length) with True for real tokens, got torch.bool of shape (3,)"
+    ),
+    lambda: masking.pair_mask(MASK, MASK[:1]): (
+        "query_mask and key_mask must have the same batch, got (2, 3) and (1, 3)"
+    ),
     lambda: masking.masked_max(FLAT, None): "x " + SEQUENCE.format("features", "(2, 4)"),
     lambda: masking.masked_max(X, SHORT): f"mask {A_MASK}",
     lambda: masking.masked_softmax(WHOLE, None): "scores must be floating point, got torch.int64 of shape (2, 3, 4)",
@@ -129,15 +142,42 @@ def test_a_refusal_says_what_came(call: Callable[[], object], text: str) -> None
     assert str(refused.value) == text
 
 
-def test_a_string_is_no_sequence_of_words() -> None:
+NGRAMS = CharNgramEmbedding(4, num_embeddings=9)
+LIST = [[1.0]]
+OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
+    lambda: NGRAMS.encode("word"): "words must be a sequence of strings, got the string 'word'",
+    lambda: NGRAMS.encode(word for word in ["a"]): "words must be a sequence of strings, got a generator",
+    lambda: NGRAMS.table({"a"}): "words must be a sequence of strings, got a set",
+    lambda: NGRAMS([[1]]): "ids must be a tensor, got a list",
+    lambda: ALIGN(LIST, X): "premise must be a tensor, got a list",
+    lambda: ATTENTION(X, [[True]]): "mask must be a tensor, got a list",
+    lambda: Highway(4)(LIST): "x must be a tensor, got a list",
+    lambda: FactorizationMachine(4, 3)(LIST): "x must be a tensor, got a list",
+    lambda: masking.lengths_to_mask([1, 2]): "lengths must be a tensor, got a list",
+    lambda: masking.pair_mask(MASK, [[True]]): "key_mask must be a tensor, got a list",
+    lambda: masking.masked_softmax(LIST, None): "scores must be a tensor, got a list",
+    lambda: masking.masked_softmax(X, [[True]]): "mask must be a tensor, got a list",
+    lambda: GaussianSelfAttention(4, 2, prior="gaussian"): (
+        "prior must be a module that maps two lengths to a log-bias, got 'gaussian'"
+    ),
+    lambda: GaussianSelfAttention(4, 2, prior=GaussianPrior): (
+        "prior must be a module that maps two lengths to a log-bias, got <class 'nlilayers._priors.GaussianPrior'>"
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "text"), OF_ANOTHER_TYPE.items(), ids=OF_ANOTHER_TYPE.values())
+def test_what_is_of_another_type_is_refused_by_name(call: Callable[[], object], text: str) -> None:
     with pytest.raises(TypeError) as refused:
-        CharNgramEmbedding(4, num_embeddings=9).encode("word")
-    assert str(refused.value) == "words must be a sequence of strings, got the string 'word'"
+        call()
+    assert str(refused.value) == text
 
 
 def test_what_lies_on_the_edge_is_taken() -> None:
     assert GatedConvEncoder(1, 1, 1, kernel_size=1, dropout=1.0)(X[..., :1]).shape == (2, 3, 1)
     assert GaussianSelfAttention(1, 1, window=0, dropout=1.0)(X[..., :1]).shape == (2, 3, 1)
+    assert GaussianSelfAttention(1, 1, window=np.int64(1))(X[..., :1]).shape == (2, 3, 1)
+    assert NGRAMS.encode(np.array(["a"])).shape == (1, 1)
     assert AlignmentFactorization(1, 1)(X[..., :1], X[..., :1]).shape == (2, 3, 3)
     assert CharNgramEmbedding(1, ngram_size=1, num_embeddings=1).table(["a"]).shape == (1, 1)
     assert SinusoidalPositionalEncoding(2)(X[..., :2]).shape == (2, 3, 2)

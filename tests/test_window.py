@@ -17,7 +17,17 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import strategies
-from nlilayers import GaussianPrior, GaussianSelfAttention, HeadPriors, LinearPrior, _passages, functional, masking
+from nlilayers import (
+    DistancePrior,
+    GaussianPrior,
+    GaussianSelfAttention,
+    HeadPriors,
+    LinearPrior,
+    ZipfPrior,
+    _passages,
+    functional,
+    masking,
+)
 from nlilayers._passages import cut_into_passages, join_passages
 from strategies import normal
 
@@ -585,6 +595,52 @@ def test_where_blocks_would_not_pay_the_whole_matrix_is_taken() -> None:
     assert not blocks_used(attention(window=300), x)
     assert not blocks_used(attention(), x[:, :60]), "short"
     assert not blocks_used(attention(None), x)
+
+
+class Biased(nn.Module):
+    """A prior that is no function of the distance alone, of another kind each; or that is one, all but."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        distance = functional.token_distances(query_length, key_length).double()
+        far = torch.arange(key_length)
+        return {
+            "share of the length": -20 * distance.abs() / max(query_length, key_length),
+            "the first word": -0.1 * distance.abs() + (far == 0),
+            "one side": -0.1 * distance.abs() - 1.0 * (distance > 0),
+            "one word of a block": -0.1 * distance.abs() + (far == 55),
+        }[self.kind]
+
+
+class HalfGaussian(GaussianPrior):
+    """Derived from a prior of the distance, and none."""
+
+    def forward(self, query_length: int, key_length: int | None = None) -> Tensor:
+        return super().forward(query_length, key_length) * (torch.arange(query_length) % 2)[:, None]
+
+
+@pytest.mark.parametrize("kind", ["share of the length", "the first word", "one word of a block"])
+def test_a_window_holds_for_a_prior_that_is_no_function_of_the_distance(kind: str) -> None:
+    """Blocks ask the prior for three blocks alone: such a prior has to be asked for the whole sentence."""
+    x = normal(9, 1, 400, EMBED_DIM)
+    priors = Biased(kind), HeadPriors([LinearPrior(), Biased(kind)]), HalfGaussian()
+    for prior in priors:
+        layer = attention(20, prior=prior)
+        weights = attention(None, prior=prior).attention_weights(x) * (functional.token_distances(400).abs() <= 20)
+        weights = weights / weights.sum(-1, keepdim=True)
+        assert_close(layer.attention_weights(x), weights, atol=1e-12, rtol=1e-9)
+        values = layer.in_proj(x).unflatten(2, (3, HEADS, -1))[:, :, 2]
+        expected = layer.out_proj(torch.einsum("bhij,bjhd->bihd", weights, values).flatten(2))
+        assert_close(layer(x), expected, atol=1e-9, rtol=1e-9)
+        assert not blocks_used(layer, x)
+
+
+@pytest.mark.parametrize("prior", [Biased("one side"), Strict(), ZipfPrior(), LinearPrior(), DistancePrior()])
+def test_any_prior_of_the_distance_is_read_in_blocks_of_a_window(prior: nn.Module) -> None:
+    assert blocks_used(attention(20, prior=prior), normal(9, 1, 400, EMBED_DIM))
 
 
 @given(

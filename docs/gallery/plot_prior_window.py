@@ -7,14 +7,14 @@ attention over a long text costs far less. How far must it look?
 :func:`~nlilayers.functional.smallest_window` answers with a proof, not with a guess.
 
 Let a word :math:`i` attend to the words up to the distance :math:`D` only. It then
-misses those outside, and with them the share :math:`\tau_i` of its weights. Its
-output is off by at most :math:`\tau_i` times the distance of the two values that lie
-farthest apart. What :math:`\tau_i` can be depends on the prior :math:`\beta`, and on
+misses those outside, and with them the share :math:`\mu_i` of its weights. Its
+output is off by at most :math:`\mu_i` times the distance of the two values that lie
+farthest apart. What :math:`\mu_i` can be depends on the prior :math:`\beta`, and on
 how far apart two scores of a word can lie, their range :math:`R`:
 
 .. math::
 
-    \tau_i \le \frac{\rho_i}{1 + \rho_i}, \qquad
+    \mu_i \le \frac{\rho_i}{1 + \rho_i}, \qquad
     \rho_i = e^R\, \frac{\sum_{|i - j| > D} e^{\beta(i - j)}}
                        {\sum_{|i - j| \le D} e^{\beta(i - j)}}
 

@@ -1,6 +1,7 @@
 """Self-attention of one sentence, with a prior over the distance between its words."""
 
 import math
+from numbers import Integral
 
 import torch
 from einops import rearrange
@@ -10,7 +11,7 @@ from nlilayers import functional
 from nlilayers._checks import require_mask, require_probability, require_sequence
 from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
-from nlilayers._priors import GaussianPrior, HeadPriors
+from nlilayers._priors import DistancePrior, GaussianPrior, HeadPriors, LinearPrior, ZipfPrior
 from nlilayers._values import read_values
 from nlilayers.masking import zero_padding
 
@@ -20,6 +21,8 @@ SMALLEST_BLOCK = 16
 """Words of a block at least."""
 BLOCKS_PAY = 8
 """Blocks of a sentence from which on they are faster than the whole matrix of scores."""
+OF_DISTANCE = (GaussianPrior, ZipfPrior, LinearPrior, DistancePrior)
+"""Priors that are known to be functions of the distance; of others, and of what is derived from these, it is seen."""
 
 
 class GaussianSelfAttention(nn.Module):
@@ -42,18 +45,19 @@ class GaussianSelfAttention(nn.Module):
     Args:
         embed_dim: :math:`d`, the features of a word.
         num_heads: :math:`h`; it divides ``embed_dim``.
-        prior: :math:`\beta`, a module that maps ``(query_length, key_length)`` to a log-bias of that shape, or to one
-            for each head, ``(h, query_length, key_length)``, as :class:`HeadPriors` do; ``None`` is a
-            :class:`GaussianPrior` of its own.
+        prior: :math:`\beta`, a module that maps ``(query_length, key_length)`` to a log-bias of that shape (or one
+            that broadcasts to it), or to one for each head, ``(h, query_length, key_length)``, as :class:`HeadPriors`
+            do; ``None`` is a :class:`GaussianPrior` of its own.
         bias: whether the projections have biases. (That of the keys is dead: it shifts whole rows of scores.)
         dropout: probability that an attention weight is dropped, in training.
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any. ``"auto"`` means any, too, but
             leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand
             (see :func:`nlilayers.functional.smallest_window`). Its cost is then linear in the length, as that of any
-            window is. Short sentences, compiled code and, with ``"auto"``, priors that are not Gaussian in every head
-            take the whole matrix of scores, for which a window is a mask.
+            window is. Short sentences, compiled code, priors that are no function of :math:`i - j` alone and, with
+            ``"auto"``, those that are not Gaussian in every head take the whole matrix of scores, for which a window
+            is a mask.
         tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default
-            is below the rounding of float32.
+            is below the rounding of float32; that of float64 is ``2**-53``.
         scale: :math:`\tau`; ``None`` is :math:`1/\sqrt{d/h}`.
 
     Attributes:
@@ -66,6 +70,7 @@ class GaussianSelfAttention(nn.Module):
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`\tilde x` ``(b, n, d)``, 0 at padding.
 
     Raises:
+        TypeError: if the prior is not a module.
         ValueError: if ``num_heads`` does not divide ``embed_dim``, if the prior gives any other shape, if
             ``dropout`` is no probability, if ``window`` is neither ``None`` nor ``"auto"`` nor an integer of at least
             0, if ``tolerance`` is not between 0 and 1, if x is not ``(batch, length, embed_dim)``, or if the mask is
@@ -106,6 +111,8 @@ class GaussianSelfAttention(nn.Module):
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else scale
         self.prior = GaussianPrior(device=device, dtype=dtype) if prior is None else prior
+        if not isinstance(self.prior, nn.Module):
+            raise TypeError(f"prior must be a module that maps two lengths to a log-bias, got {prior!r}")
         if isinstance(prior, HeadPriors) and len(prior.priors) != num_heads:
             raise ValueError(f"prior must have one prior for each of the {num_heads} heads, got {len(prior.priors)}")
         self.in_proj = nn.Linear(embed_dim, 3 * embed_dim, bias=bias, device=device, dtype=dtype)
@@ -145,8 +152,8 @@ class GaussianSelfAttention(nn.Module):
 
         It is 0 where nothing is left out, and at padding. Of blocks it is told from the sums that were computed, and so
         is far below the tolerance most of the time: :func:`nlilayers.functional.discarded_mass_certificate`. Of a
-        window that is a mask it is the share itself. An output is off by at most this share of the distance between two
-        values.
+        window that is a mask it is the share itself. A head's sum :math:`y_i` is off by at most this share of the
+        distance between two of its values.
         """
         queries, keys, _ = self._heads(self._project(x, mask))
         window = self._narrow_window(queries, keys, mask)
@@ -205,7 +212,23 @@ class GaussianSelfAttention(nn.Module):
         if length < SHORTEST_IN_BLOCKS or not queries.numel():
             return None
         window = self._smallest_window(queries, keys, mask) if isinstance(self.window, str) else self.window
-        return window if BLOCKS_PAY * _block_size(window) <= length else None
+        if BLOCKS_PAY * _block_size(window) > length:
+            return None
+        return window if isinstance(self.window, str) or self._is_of_distance(window, length) else None
+
+    def _is_of_distance(self, window: int, length: int) -> bool:
+        """Whether what the prior gives for three blocks is what it gives for the sentence: a function of i - j."""
+        priors = self.prior.priors if isinstance(self.prior, HeadPriors) else [self.prior]
+        if all(type(prior) in OF_DISTANCE for prior in priors):
+            return True
+        with torch.no_grad():
+            blocks = self._log_bias(*2 * [3 * _block_size(window)])
+            width = blocks.shape[-1]
+            behind, before = (side[..., :width] for side in self._both_sides(length))
+            distances = functional.token_distances(width, device=blocks.device)
+            told = torch.where(distances > 0, before[..., distances.abs()], behind[..., distances.abs()])
+            known = read_values((blocks == told).all()[None])
+        return known is not None and all(known)
 
     def _smallest_window(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int:
         length, priors = queries.shape[2], _gaussians_of(self.prior)
@@ -235,7 +258,9 @@ class GaussianSelfAttention(nn.Module):
         """What the prior gives, ``(n, m)`` or ``(h, n, m)``."""
         log_bias: Tensor = self.prior(query_length, key_length)
         shape = query_length, key_length
-        if log_bias.ndim < 3:
+        # The wanted size first: that a length is not 1 would be a condition on what a graph takes.
+        sizes = zip(reversed(log_bias.shape), reversed(shape), strict=False)
+        if log_bias.ndim < 3 and all(size in (wanted, 1) for size, wanted in sizes):
             return log_bias.expand(shape)
         if log_bias.shape != (self.num_heads, *shape):
             raise ValueError(
@@ -279,7 +304,7 @@ def _block_size(window: int) -> int:
 
 
 def _require_window(window: object, tolerance: float) -> None:
-    is_width = isinstance(window, int) and not isinstance(window, bool) and window >= 0
+    is_width = isinstance(window, Integral) and not isinstance(window, bool) and int(window) >= 0
     if not (window is None or window == "auto" or is_width):
         raise ValueError(f"window must be None, 'auto' or an integer of at least 0, got {window!r}")
     if not 0 < tolerance < 1:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_positive
+from nlilayers._checks import require_positive, require_tensor
 
 CHARACTERS_AT_ONCE = 65_536
 """Of a vocabulary's words: all their n-grams' vectors are in memory at once."""
@@ -94,7 +94,7 @@ class CharNgramEmbedding(nn.Module):
             ``(len(words), k)``, int64, where the vectors are; k is the most n-grams that one of the words has.
 
         Raises:
-            TypeError: if words is a string, or holds anything else than strings.
+            TypeError: if words is a string or no sequence, or holds anything else than strings.
         """
         _require_strings(words)
         hashes, counts = functional.char_ngrams(words, self.ngram_size)
@@ -104,6 +104,7 @@ class CharNgramEmbedding(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """The vector of each word."""
+        require_tensor("ids", ids)
         if ids.ndim < 1 or ids.dtype not in (torch.int64, torch.int32):
             raise ValueError(f"ids must be integers of shape (..., k), got {ids.dtype} of shape {tuple(ids.shape)}")
         return functional.char_ngram_embedding(ids, self.weight)
@@ -118,7 +119,7 @@ class CharNgramEmbedding(nn.Module):
             ``(len(words), embedding_dim)``.
 
         Raises:
-            TypeError: if words is a string, or holds anything else than strings.
+            TypeError: if words is a string or no sequence, or holds anything else than strings.
         """
         _require_strings(words)
         order = sorted(range(len(words)), key=lambda k: len(words[k]))
@@ -149,6 +150,8 @@ def _batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]
 def _require_strings(words: Sequence[str]) -> None:
     if isinstance(words, str):
         raise TypeError(f"words must be a sequence of strings, got the string {words!r}")
+    if not (hasattr(words, "__len__") and hasattr(words, "__getitem__")):
+        raise TypeError(f"words must be a sequence of strings, got a {type(words).__name__}")
     for word in words:
         if not isinstance(word, str):
             raise TypeError(f"words must be a sequence of strings, got one with {word!r}")

@@ -1,4 +1,4 @@
-"""What layers ask of their arguments: a ``ValueError`` says the name, what was expected and what came."""
+"""What layers ask of their arguments: an error says the name, what was expected and what came."""
 
 import torch
 from torch import Tensor
@@ -31,6 +31,19 @@ def require_probability(name: str, value: float) -> None:
         raise ValueError(f"{name} must be a probability, got {value}")
 
 
+def require_tensor(name: str, x: object) -> None:
+    """Raise a ``TypeError`` naming ``name`` unless ``x`` is a tensor.
+
+    Example::
+
+        >>> require_tensor("lengths", [2, 3])
+        Traceback (most recent call last):
+        TypeError: lengths must be a tensor, got a list
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a tensor, got a {type(x).__name__}")
+
+
 def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None:
     """Raise a ``ValueError`` naming ``name`` unless ``mask`` is ``None`` or boolean of exactly this shape.
 
@@ -41,7 +54,10 @@ def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None
         ValueError: premise_mask must be torch.bool of shape (2, 5) with True for real tokens, got torch.float32 of
         shape (2, 5)
     """
-    if mask is not None and (mask.dtype != torch.bool or tuple(mask.shape) != tuple(shape)):
+    if mask is None:
+        return
+    require_tensor(name, mask)
+    if mask.dtype != torch.bool or tuple(mask.shape) != tuple(shape):
         raise ValueError(
             f"{name} must be torch.bool of shape {tuple(shape)} with True for real tokens, "
             f"got {mask.dtype} of shape {tuple(mask.shape)}"
@@ -83,6 +99,7 @@ def require_features(name: str, x: Tensor, features: int) -> None:
         Traceback (most recent call last):
         ValueError: x must be floating point of shape (..., 4), got torch.float32 of shape (2, 5)
     """
+    require_tensor(name, x)
     if x.ndim < 1 or x.shape[-1] != features or not x.dtype.is_floating_point:
         raise ValueError(
             f"{name} must be floating point of shape (..., {features}), got {x.dtype} of shape {tuple(x.shape)}"
@@ -100,6 +117,7 @@ def require_sequence(name: str, x: Tensor, features: int | None = None) -> None:
         Traceback (most recent call last):
         ValueError: x must be floating point of shape (batch, length, features), got torch.float32 of shape (2, 5)
     """
+    require_tensor(name, x)
     if x.ndim != 3 or not x.dtype.is_floating_point or (features is not None and x.shape[2] != features):
         wanted = "features" if features is None else features
         raise ValueError(

@@ -36,8 +36,8 @@ class GatedConvBlock(nn.Module):
             gates the block is the paper's plain residual CNN.
 
     Attributes:
-        weight: :math:`W_o, W_f, W_g` one below the other, those that there are, ``(g out_features, k, in_features)``:
-            the :attr:`torch.nn.Conv1d.weight` of the same convolution is its ``weight.mT``.
+        weight: :math:`W_o, W_f, W_g` one below the other, those that there are: ``(out_features, k, in_features)``
+            each. The :attr:`torch.nn.Conv1d.weight` of the same convolution is its ``weight.mT``.
         bias: :math:`b_o, b_f, b_g` in the same order.
         projection: :math:`W_p`, or ``None`` where the widths match.
 

@@ -18,7 +18,7 @@ tensor([[2.],
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_mask, require_sequence
+from nlilayers._checks import require_mask, require_sequence, require_tensor
 from nlilayers._precision import at_least_float32
 from nlilayers._values import read_values
 
@@ -53,6 +53,7 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
         tensor([[ True, False],
                 [False, False]])
     """
+    require_tensor("lengths", lengths)
     if lengths.ndim != 1 or lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype == torch.bool:
         raise ValueError(
             f"lengths must be integers of shape (batch,), got {lengths.dtype} of shape {tuple(lengths.shape)}"
@@ -101,16 +102,32 @@ def pair_mask(query_mask: Tensor | None, key_mask: Tensor | None) -> Tensor | No
     Shape:
         ``(b, n)``, ``(b, m)`` → ``(b, n, m)``; ``(b, n, 1)`` or ``(b, 1, m)`` where the other is ``None``.
 
+    Raises:
+        ValueError: if a mask is not boolean of two dimensions, or if they are of different batches.
+
     Example::
 
         >>> pair_mask(torch.tensor([[True, False]]), torch.tensor([[True, True, False]]))
         tensor([[[ True,  True, False],
                  [False, False, False]]])
     """
+    for name, mask in (("query_mask", query_mask), ("key_mask", key_mask)):
+        if mask is not None:
+            require_tensor(name, mask)
+            if mask.dtype != torch.bool or mask.ndim != 2:
+                raise ValueError(
+                    f"{name} must be torch.bool of shape (batch, length) with True for real tokens, "
+                    f"got {mask.dtype} of shape {tuple(mask.shape)}"
+                )
     if query_mask is None:
         return None if key_mask is None else key_mask[:, None, :]
     if key_mask is None:
         return query_mask[:, :, None]
+    if query_mask.shape[0] != key_mask.shape[0]:
+        raise ValueError(
+            "query_mask and key_mask must have the same batch, "
+            f"got {tuple(query_mask.shape)} and {tuple(key_mask.shape)}"
+        )
     return query_mask[:, :, None] & key_mask[:, None, :]
 
 
@@ -140,6 +157,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
         tensor([[0.5000, 0.5000, 0.0000],
                 [0.0000, 0.0000, 0.0000]])
     """
+    require_tensor("scores", scores)
     if not scores.dtype.is_floating_point:
         raise ValueError(f"scores must be floating point, got {scores.dtype} of shape {tuple(scores.shape)}")
     raised = scores.to(at_least_float32(scores.dtype))
@@ -231,6 +249,7 @@ def masked_max(x: Tensor, mask: Tensor | None) -> Tensor:
 
 def _over(dim: int, mask: Tensor, scores: Tensor) -> Tensor:
     """The mask with one dimension for each of the scores'."""
+    require_tensor("mask", mask)
     fits = mask.ndim == scores.ndim and all(m in (1, s) for m, s in zip(mask.shape, scores.shape, strict=True))
     # By ndim first: a comparison of lengths would stay in a graph, which could then take no squares of scores.
     over_tokens = mask.ndim == 2 and scores.ndim > 2 and dim % scores.ndim > 0

@@ -52,7 +52,6 @@ def again(found: Sequence[dict[str, Any]], results: Results) -> str:
         return ""
     return (
         " For the tables the chosen options were trained again with the same seed; that lexicon has the words of the "
-        "test pairs, too, whose vectors have a part in the spread of the random ones. After as many epochs dev accuracy "
-        "was "
-        f"{min(points):+.1f} to {max(points):+.1f} points from the one here."
+        "test pairs, too, whose vectors have a part in the spread of the random ones. After as many epochs dev "
+        f"accuracy was {min(points):+.1f} to {max(points):+.1f} points from the one here."
     )

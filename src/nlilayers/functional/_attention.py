@@ -13,7 +13,8 @@ def attention_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tenso
 
     .. math:: s_{ij} = \tau\, q_i^\top k_j
 
-    The paper prints :math:`\tau = 1`; the Transformer it builds on has :math:`\tau = 1/\sqrt{d/h}`.
+    The paper prints :math:`\tau = 1`; the Transformer it builds on has :math:`\tau = 1/\sqrt d`, with the features
+    :math:`d` of a head.
 
     Args:
         queries: :math:`q`.

@@ -11,7 +11,8 @@ def same_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
     .. math:: y_i = b + \sum_{t=0}^{k-1} W_t\, x_{i + t - r}, \qquad r = \left\lfloor \tfrac{k-1}{2} \right\rfloor
 
-    with :math:`x = 0` beyond both ends. A kernel of even width reaches one word further to the right.
+    with :math:`h(c)` the window of :math:`x` around a word, and :math:`x = 0` beyond both ends. A kernel of even width
+    reaches one word further to the right.
 
     Args:
         x: sentences, 0 at padding.

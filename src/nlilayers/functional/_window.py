@@ -2,7 +2,7 @@ r"""How far attention with a decaying prior must look: the window, and what is l
 
 A token at position i gives its key j the weight :math:`p_{ij} \propto \exp(s_{ij} + \beta(i - j))`, with real scores s
 and a bias that depends on the distance alone. Windowed attention drops every key beyond the distance D and divides by
-what is left. The mass that it drops, :math:`\tau_i`, bounds its error: an output differs by at most that times the
+what is left. The mass that it drops, :math:`\mu_i`, bounds its error: an output differs by at most that times the
 diameter of the values.
 """
 
@@ -95,9 +95,10 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
         \quad
         G_i(D) = \sum_{j : |i - j| \le D} e^{\beta(i - j)}
 
-    with the tolerance :math:`\varepsilon` and the range of the scores :math:`R`. Then :math:`\tau_i \le \varepsilon`
-    for every row of scores with that range, and for :math:`D - 1` there is a row that loses more: the one whose keys
-    score :math:`R` outside the window and 0 inside. (Windows short of the bias's peak are not looked at. They lose
+    with the tolerance :math:`\varepsilon` and the range of the scores :math:`R`. Then the share of its weights
+    that a word loses, :math:`\mu_i`, is at most :math:`\varepsilon` for every row of scores with that range, and for
+    :math:`D - 1` there is a row that loses more: the one whose keys score :math:`R` outside the window and 0 inside.
+    (Windows short of the bias's peak are not looked at. They lose
     :math:`1 / L` at least.) Of several heads, each with its own bias and range, it is the largest that one of them has.
 
     Args:
@@ -111,6 +112,9 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
     Shape:
         ``(L,)`` or ``(h, L)``, () or ``(h,)`` → an integer from 0 to :math:`L - 1`, which loses nothing.
 
+    Raises:
+        ValueError: if the tolerance is not between 0 and 1.
+
     Example::
 
         >>> import torch
@@ -119,6 +123,8 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
         >>> smallest_window(log_bias, score_range=10.0, tolerance=1e-6)
         15
     """
+    if not 0 < tolerance < 1:
+        raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
     limit = math.log(tolerance) - math.log1p(-tolerance)
     last = log_bias.shape[-1] - 1
     ranges = torch.as_tensor(score_range, dtype=torch.float64, device="cpu")
@@ -163,10 +169,11 @@ def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float, *, h
 def discarded_mass_certificate(log_normalizer: Tensor, largest_score: Tensor, log_tail: Tensor) -> Tensor:
     r"""What a windowed softmax has dropped at most, told from what it has seen.
 
-    .. math:: \tau_i \le \frac{e^{u_i}\, T_i(D)}{Z_i + e^{u_i}\, T_i(D)}
+    .. math:: \mu_i \le \frac{e^{u_i}\, T_i(D)}{Z_i + e^{u_i}\, T_i(D)}
 
-    with the sum :math:`Z_i = \sum_{j : |i - j| \le D} \exp(s_{ij} + \beta(i - j))` of the windowed pass and a number
-    :math:`u_i` that no score exceeds.
+    with the share :math:`\mu_i` of its weights that word i loses beyond the window, the sum
+    :math:`Z_i = \sum_{j : |i - j| \le D} \exp(s_{ij} + \beta(i - j))` of the windowed pass and a number :math:`u_i`
+    that no score exceeds.
 
     Args:
         log_normalizer: :math:`\ln Z_i`.
