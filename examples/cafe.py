@@ -24,7 +24,7 @@ from nli_common.recipe import Recipe
 from nli_common.recurrent import SentenceLSTM
 from nli_common.script import NumClasses, Script
 from nli_common.words import WordCharacters, WordVectors
-from nlilayers import AlignmentFactorization, DecomposableAlign, Highway, IntraAlign
+from nlilayers import AlignmentFactorization, DecomposableAlign, FactorizationMachine, Highway, IntraAlign
 from nlilayers.masking import masked_max, masked_mean, masked_sum, zero_padding
 from paper_tables.cafe import TABLES
 
@@ -117,7 +117,7 @@ class CAFE(nn.Module):
         if config.inter_attention:
             self.inter_align = DecomposableAlign(layers(config, "fc", r, r))
             self.inter_compare = comparison(config)
-            self.leading_tokens: tuple[str, ...] = ()
+            self.leading_tokens: tuple[str, ...] = ()  # which tells that words are aligned: without these, none are
         augmented = r + len(config.features) + r * config.append_intra
         self.lstm = SentenceLSTM(augmented, h, bidirectional=config.bidirectional)
         self.dropout = nn.Dropout(config.dropout)
@@ -244,13 +244,18 @@ def layers(config: CAFEConfig, kind: Kind, *sizes: int) -> nn.Sequential:
 
 def start_from_xavier(model: nn.Module) -> None:
     """Xavier's weights (section 4.2), biases of 0, or 1 at forget and -1 at highway gates; machines keep theirs."""
-    for name, parameter in model.named_parameters():
-        if parameter.ndim > 1 and not name.endswith("factors"):
-            nn.init.xavier_uniform_(parameter)
-        elif "bias" in name:
-            nn.init.constant_(parameter, -1.0 if "gates" in name else 0.0)
-            if "lstm" in name:
-                parameter.data.view(4, -1)[1] = 0.5  # of two biases that are added
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.ndim > 1 and not isinstance(module, FactorizationMachine):
+                nn.init.xavier_uniform_(parameter)
+            elif name.startswith("bias"):
+                nn.init.zeros_(parameter)
+                if isinstance(module, nn.LSTM):
+                    parameter.data.view(4, -1)[1] = 0.5  # of two biases that are added
+    for module in model.modules():
+        if isinstance(module, Highway):
+            for gate in module.gates.children():
+                nn.init.constant_(gate.get_parameter("bias"), -1.0)
 
 
 SCRIPT = Script(

@@ -82,15 +82,34 @@ class LSTMBaselineConfig(Sizes):
     """What makes one vector of the states of a sentence: the final ones; the report gives its width alone."""
 
 
-class HybridModel(nn.Module):
+class Attentive(nn.Module):
+    """Attention between the words of two sentences, whatever represents them."""
+
+    leading_tokens: ClassVar[tuple[str, ...]] = ()
+    attention: "Attention"
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        """The unnormalised scores of the classes, ``(b, num_classes)``."""
+        logits: Tensor = self.attention(self.represent(premise), self.represent(hypothesis), premise, hypothesis)
+        return logits
+
+    def represent(self, sentence: Sentence) -> Tensor:
+        """Each word of a sentence, ``(b, n, features)``."""
+        raise NotImplementedError
+
+    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
+        """The weights of Eq 3 behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``."""
+        a, b = self.represent(premise), self.represent(hypothesis)
+        return self.attention.align.alignment_weights(a, b, premise.mask, hypothesis.mask)
+
+
+class HybridModel(Attentive):
     """Attention between the states of an LSTM.
 
     Args:
         config: the sizes.
         lexicon: its vectors are the fixed word embeddings.
     """
-
-    leading_tokens: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: HybridModelConfig, lexicon: Lexicon) -> None:
         super().__init__()
@@ -102,32 +121,20 @@ class HybridModel(nn.Module):
         if config.glorot:
             self.apply(start_from_glorot)
 
-    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """The unnormalised scores of the classes, ``(b, num_classes)``."""
-        logits: Tensor = self.attention(self.represent(premise), self.represent(hypothesis), premise, hypothesis)
-        return logits
-
     def represent(self, sentence: Sentence) -> Tensor:
         """Each word in its context, ``(b, n, 2 * hidden_size)`` or, with the projection, ``(b, n, hidden_size)``."""
         states, _ = self.lstm(self.words(sentence), sentence.mask)
         represented: Tensor = self.projection(states)
         return represented
 
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
-        """The weights of Eq 3 behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``."""
-        a, b = self.represent(premise), self.represent(hypothesis)
-        return self.attention.align.alignment_weights(a, b, premise.mask, hypothesis.mask)
 
-
-class AttentionModel(nn.Module):
+class AttentionModel(Attentive):
     """Attention between the words themselves, without their order: Figure 2, from left to right.
 
     Args:
         config: the sizes.
         lexicon: its vectors are the fixed word embeddings.
     """
-
-    leading_tokens: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: AttentionModelConfig, lexicon: Lexicon) -> None:
         super().__init__()
@@ -137,20 +144,10 @@ class AttentionModel(nn.Module):
         if config.glorot:
             self.apply(start_from_glorot)
 
-    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """The unnormalised scores of the classes, ``(b, num_classes)``."""
-        logits: Tensor = self.attention(self.represent(premise), self.represent(hypothesis), premise, hypothesis)
-        return logits
-
     def represent(self, sentence: Sentence) -> Tensor:
         """Each word by itself, ``(b, n, hidden_size)``."""
         projected: Tensor = self.projection(self.words(sentence))  # Eq 1
         return projected
-
-    def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[Tensor, Tensor]:
-        """The weights of Eq 3 behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``."""
-        a, b = self.represent(premise), self.represent(hypothesis)
-        return self.attention.align.alignment_weights(a, b, premise.mask, hypothesis.mask)
 
 
 class LSTMBaseline(nn.Module):

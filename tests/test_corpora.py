@@ -173,6 +173,9 @@ def test_truncated_and_damaged_gzip(tmp_path: Path) -> None:
 def test_missing_file_and_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none.tsv: no such file"):
         open_corpus(tmp_path / "none.tsv", tmp_path / "cache")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"none.tsv: cannot be read \(Not a directory\)"):
+        open_corpus(tmp_path / "file" / "none.tsv", tmp_path / "cache")
     (tmp_path / "folder.tsv").mkdir()
     with pytest.raises(InputError, match=r"folder.tsv: is a folder, expected a file"):
         open_corpus(tmp_path / "folder.tsv", tmp_path / "cache")

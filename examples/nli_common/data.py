@@ -105,8 +105,10 @@ def open_corpus(path: Path, cache: Path) -> Corpus:
     """
     try:
         status = path.stat()
-    except OSError:
+    except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     key = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}|{_FORMAT}"
     cached = cache / f"{stem(path)}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.safetensors"
     with contextlib.suppress(*DAMAGED):

@@ -40,7 +40,7 @@ class AlignsByHead(Protocol):
         """As ``alignment``, of each block and head: ``(b, blocks, heads, n, m)`` and ``(b, blocks, heads, m, n)``."""
 
 
-class WordFeatures(Protocol):
+class ScalarsByWord(Protocol):
     """Scalars of each word of two sentences, by name."""
 
     @property
@@ -60,7 +60,7 @@ class WordFeatures(Protocol):
 class Propagates(Protocol):
     """A model that can show which scalars it gives each word."""
 
-    def propagated_features(self, premise: Sentence, hypothesis: Sentence) -> WordFeatures:
+    def propagated_features(self, premise: Sentence, hypothesis: Sentence) -> ScalarsByWord:
         """The scalars of each word of both sentences."""
 
 
