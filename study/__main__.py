@@ -9,8 +9,9 @@ from study.ensembles import ensembles
 from study.pairs import pairs
 from study.plan import ENCODED, VARIANTS, jobs
 from study.queue import Queue, work
+from study.results import encoders
 from study.starts import starts
-from study.training import Places
+from study.training import Places, fingerprint
 from study.windows import windows
 
 
@@ -29,6 +30,12 @@ def main() -> None:
         if options.data is None or not (options.data / "bench").is_dir():
             parser.error(f"--data: expected a folder with a folder 'bench', got {options.data}")
         encoder = options.encoder and options.encoder.resolve()
+        if encoder is not None:
+            mine, held = fingerprint(encoder), encoders()
+            if held - {mine}:
+                parser.error(
+                    f"--encoder: the kept runs are of weights {', '.join(held)}, those in {encoder} are {mine}"
+                )
         places = Places(options.data.resolve(), options.runs.resolve(), encoder)
         wanted = [job for job in jobs(options.budget) if options.only in f"{job.bench}/{job.variant}"]
         if encoder is None:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from study.plan import VARIANTS, Job, jobs
+from study.plan import ENCODED, VARIANTS, Job, jobs
 from study.training import plan_of, result_file
 from study.tuning import tuned
 
@@ -42,3 +42,9 @@ def aligned(bench: str, variant: str, results: Results) -> list[tuple[dict[str, 
     """What the attention of each seed finds, and the seed's test accuracy; nothing if there is no attention."""
     found = results.get((bench, variant), [])
     return [(r["same_words"], r["accuracy"]["test"]) for r in found if r["same_words"] is not None]
+
+
+def encoders() -> set[str]:
+    """The fingerprints of the encoders that the runs on one stand on."""
+    names = [variant.name for variant in ENCODED]
+    return {run["encoder"] for (_, name), runs in held_results().items() if name in names for run in runs}

@@ -14,6 +14,7 @@ import pytest
 import torch
 from reliability.cases import MODELS
 from scipy.stats import norm, spearmanr, ttest_ind
+from study import __main__ as study_main
 from study import report, tuning
 from study.alignments import same_words
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
@@ -25,11 +26,12 @@ from study.pages import tuning as tuning_page
 from study.pairs import counts, held_of, pairs
 from study.plan import BENCHES, CLAIMS, ENCODED, NO_PAPER, ORDER, SMALL, VARIANTS, WIDEST, Claim, Job, jobs
 from study.queue import Queue, work
-from study.results import held_results, kept
+from study.results import encoders, held_results, kept
 from study.starts import held_starts, start, starts
 from study.training import (
     RESULTS,
     Places,
+    fingerprint,
     plan_of,
     result_file,
     run_folder,
@@ -286,6 +288,26 @@ def test_runs_whose_family_could_not_be_tuned_are_counted_as_failed(
     monkeypatch.setattr("study.queue.tune", lambda family, places: None)
     monkeypatch.setattr("study.queue.ProcessPoolExecutor", lambda workers, *_: ThreadPoolExecutor(workers))
     assert work(Queue([Job("sick", "DA", seed) for seed in range(3)]), Places(kept_in, kept_in), 2) == 3
+
+
+def test_runs_on_another_encoder_are_not_mixed_with_the_kept_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (held,) = encoders()
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "model.safetensors").write_bytes(b"other weights")
+    monkeypatch.setattr("sys.argv", ["study", "--data", str(tmp_path), "--encoder", str(tmp_path)])
+    with pytest.raises(SystemExit, match="2"):
+        study_main.main()
+    said = f"--encoder: the kept runs are of weights {held}, those in {tmp_path} are {fingerprint(tmp_path)}"
+    assert said in " ".join(capsys.readouterr().err.split())
+    trained: list[Path | None] = []
+    monkeypatch.setattr("study.__main__.encoders", lambda: {fingerprint(tmp_path)})
+    monkeypatch.setattr("study.__main__.work", lambda queue, places, workers: trained.append(places.encoder))
+    for name in ("ensembles", "windows", "starts", "pairs", "report.write"):
+        monkeypatch.setattr(f"study.__main__.{name}", lambda *_: None)
+    study_main.main()
+    assert trained == [tmp_path]
 
 
 def test_an_ensemble_is_of_all_five_seeds(kept_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
