@@ -33,9 +33,7 @@ def main() -> None:
         if encoder is not None:
             mine, held = fingerprint(encoder), encoders()
             if held - {mine}:
-                parser.error(
-                    f"--encoder: the kept runs are of weights {', '.join(held)}, those in {encoder} are {mine}"
-                )
+                parser.error(f"--encoder: kept runs are of weights {', '.join(held)}, those in {encoder} are {mine}")
         places = Places(options.data.resolve(), options.runs.resolve(), encoder)
         wanted = [job for job in jobs(options.budget) if options.only in f"{job.bench}/{job.variant}"]
         if encoder is None:

@@ -299,7 +299,7 @@ def test_runs_on_another_encoder_are_not_mixed_with_the_kept_ones(
     monkeypatch.setattr("sys.argv", ["study", "--data", str(tmp_path), "--encoder", str(tmp_path)])
     with pytest.raises(SystemExit, match="2"):
         study_main.main()
-    said = f"--encoder: the kept runs are of weights {held}, those in {tmp_path} are {fingerprint(tmp_path)}"
+    said = f"--encoder: kept runs are of weights {held}, those in {tmp_path} are {fingerprint(tmp_path)}"
     assert said in " ".join(capsys.readouterr().err.split())
     trained: list[Path | None] = []
     monkeypatch.setattr("study.__main__.encoders", lambda: {fingerprint(tmp_path)})
