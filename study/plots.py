@@ -7,20 +7,28 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
+from matplotlib.ticker import MaxNLocator
 
 from study.plan import ABLATIONS, BENCHES, ENCODED, HALVED, MODELS, VARIANTS
 from study.results import Results, aligned
+
+SHOWN = (*MODELS, *HALVED)
+COLOURS = (*(f"C{k}" for k in range(10)), "black", "navy", "goldenrod")
+LOOKS = dict(zip((variant.name for variant in SHOWN), zip(COLOURS, "os^v<>DPX*hpd", strict=True), strict=True))
+"""The same colour and marker for a model in every picture."""
 
 
 def plot_curves(bench: str, results: Results, path: Path) -> None:
     """Dev accuracy of seed 0 after each epoch."""
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    for variant in (*MODELS, *HALVED):
+    for variant in SHOWN:
         first = next((r for r in results.get((bench, variant.name), []) if r["seed"] == 0), None)
         if first:
             percent = [100 * share for share in first["dev"]]
-            axes.plot(range(1, len(percent) + 1), percent, marker="o", markersize=3, label=variant.name)
+            colour, marker = LOOKS[variant.name]
+            axes.plot(range(1, len(percent) + 1), percent, color=colour, marker=marker, ms=5, label=variant.name)
     axes.set(xlabel="epoch", ylabel="dev accuracy, %")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     figure.savefig(path, dpi=150)
@@ -37,8 +45,7 @@ def plot_alignments(results: Results, path: Path) -> None:
         empty.remove()
     parts = [variant for variant in ABLATIONS if variant not in HALVED]
     groups = [("ablations", parts, "0.7", "."), ("on a frozen encoder", ENCODED, "0.4", "+")]
-    for place, (model, marker) in enumerate(zip((*MODELS, *HALVED), "os^v<>DPX*hpd", strict=True)):
-        groups.append((model.name, (model,), f"C{place % 10}", marker))
+    groups += [(model.name, (model,), *LOOKS[model.name]) for model in SHOWN]
     for bench, axes in zip(benches, panels, strict=True):
         for label, variants, colour, marker in groups:
             points = [point for variant in variants for point in aligned(bench, variant.name, results)]
