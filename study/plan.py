@@ -121,7 +121,8 @@ def _cafe(name: str, **options: Any) -> Variant:
 
 
 def _unit(name: str, **options: Any) -> Variant:
-    return replace(_variant(name, "attention", _TR, "AttentionModelConfig", **options), unit_vectors=True)
+    """Inputs of another size ask for a rate of their own: each is its own family."""
+    return replace(_variant(name, name, _TR, "AttentionModelConfig", **options), unit_vectors=True)
 
 
 ABLATIONS = (
