@@ -28,23 +28,22 @@ def page(results: Results) -> str:
             "the seeds of one side spread several times as far as those of the other, a small p is too small. Verdicts "
             "are those of the seeds there are: until all are trained, these are interim looks.",
             "## What a part is worth",
-            "Variants of one family (GT, GCNN 150, CAFE 150, attention) are trained with the rate and dropout that "
-            "were [tuned](tuning.md) for its whole model: one that lacks a part might do better with others. "
-            "Decomposable Attention with and without intra-attention, and the two on a frozen encoder, were tuned each "
-            "for itself. Here CAFE has encoders of 150 features, 10 factors, a prediction of 200 and no intra-aligned "
-            "vector in its LSTM, and the gated CNN 150 features. The papers' own ablations are on other pairs: Guo et "
-            "al.'s and Tay et al.'s on MultiNLI's dev set, Chen et al.'s Table 2 on Quora's question pairs. Guo et al. "
-            "print differences of 0.1 to 1.2 points between priors, Tay et al. 0.2 to 3.8 between parts, which "
-            "intervals of this width cannot tell from nothing. The rows of one model on one bench share its runs: "
-            "six differences of the same sign are not six findings. The Gaussian's w and b hardly move from "
-            "[their start](priors.md), which is ours.",
+            "Variants of one family (GT, GCNN 150, CAFE 150) are trained with the rate and dropout that were "
+            "[tuned](tuning.md) for its whole model: one that lacks a part might do better with others. Decomposable "
+            "Attention with and without intra-attention, the attention model with and without vectors of unit length, "
+            "and the two on a frozen encoder were tuned each for itself. Here CAFE has encoders of 150 features, 10 "
+            "factors, a prediction of 200 and no intra-aligned vector in its LSTM, and the gated CNN 150 features. "
+            "The papers' own ablations are on other pairs: Guo et al.'s and Tay et al.'s on MultiNLI's dev set, Chen "
+            "et al.'s Table 2 on Quora's question pairs. Guo et al. print differences of 0.1 to 1.2 points between "
+            "priors, Tay et al. 0.2 to 3.8 between parts, which intervals of this width cannot tell from nothing. The "
+            "rows of one model on one bench share its runs: six differences of the same sign are not six findings. "
+            "The Gaussian's w and b hardly move from [their start](priors.md), which is ours.",
             "Unit length is a setting of the Trento report, which does not say what it brings; words without a vector "
             "then have a normal one, ten times as long, unless these have unit length, too, of which it says nothing. "
-            "Its rows measure the setting at the rate that was chosen without it: inputs are a sixth as long, and "
-            f"training was cut off ({best_epochs('attention, unit vectors', results)} of {PROTOCOL['epochs']} epochs "
-            f"are the best, throughout {best_epochs('attention, unit vectors throughout', results)}). The aligned head "
-            "on a frozen encoder differs from the pooled one in [more than alignment](index.md), and the encoder "
-            "[has seen such pairs](models.md).",
+            f"Of {PROTOCOL['epochs']} epochs {best_epochs('attention, unit vectors', results)} are the best, "
+            f"throughout {best_epochs('attention, unit vectors throughout', results)}. The aligned head on a frozen "
+            "encoder differs from the pooled one in "
+            "[more than alignment](index.md), and the encoder [has seen such pairs](models.md).",
             comparisons(CLAIMS, results),
             "## The order of the models",
             "At the papers' sizes but for GCNN 150, which has half of them; the Gaussian Transformer from weights that "
