@@ -80,7 +80,9 @@ class _OneMachine(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> tuple[Tensor, ...]:
-        return _saved(ctx, inputs, _one(*inputs))
+        ys, projected = zip(*_one(*inputs), strict=True)
+        ctx.save_for_backward(*inputs, *projected)
+        return ys
 
     @staticmethod
     def backward(ctx: Any, move: Tensor) -> tuple[Tensor, ...]:
@@ -96,7 +98,9 @@ class _ThreeMachines(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> tuple[Tensor, ...]:
-        return _saved(ctx, inputs, _three(*inputs))
+        ys, projected = zip(*_three(*inputs), strict=True)
+        ctx.save_for_backward(*inputs, *projected)
+        return ys
 
     @staticmethod
     def backward(ctx: Any, *moves: Tensor) -> tuple[Tensor, ...]:
@@ -124,13 +128,6 @@ class _ThreeMachines(torch.autograd.Function):
         to_word = torch.addcmul(to_word, to_features, other, out=at_word)
         to_other = torch.addcmul(to_other, to_features, word, out=at_other)
         return to_word, to_other, *to_concat, *to_subtract, *to_multiply
-
-
-def _saved(ctx: Any, inputs: tuple[Tensor, ...], machines: tuple[tuple[Tensor, Tensor], ...]) -> tuple[Tensor, ...]:
-    """The scalars of each machine; what the way back needs is put by."""
-    ys, projected = zip(*machines, strict=True)
-    ctx.save_for_backward(*inputs, *projected)
-    return ys
 
 
 def _goes_on(*moves: Tensor) -> bool:
