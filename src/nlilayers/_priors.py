@@ -118,7 +118,7 @@ class ZipfPrior(nn.Module):
     device and dtype are those that the module was made with or moved to.
 
     Attributes:
-        like: no numbers, and in no ``state_dict``; it is moved with the module, and says where the module is.
+        like: no numbers; it is moved with the module, or comes with its state, and says where the module is.
 
     Shape:
         → ``(query_length, key_length)``, in at least float32.
@@ -134,7 +134,7 @@ class ZipfPrior(nn.Module):
 
     def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
         super().__init__()
-        self.register_buffer("like", torch.empty(0, device=device, dtype=dtype), persistent=False)
+        self.register_buffer("like", torch.empty(0, device=device, dtype=dtype))
 
     def reset_parameters(self) -> None:
         """Do nothing: there are no parameters."""
