@@ -176,7 +176,7 @@ def test_what_is_of_another_type_is_refused_by_name(call: Callable[[], object], 
 def test_what_lies_on_the_edge_is_taken() -> None:
     assert GatedConvEncoder(1, 1, 1, kernel_size=1, dropout=1.0)(X[..., :1]).shape == (2, 3, 1)
     assert GaussianSelfAttention(1, 1, window=0, dropout=1.0)(X[..., :1]).shape == (2, 3, 1)
-    assert GaussianSelfAttention(1, 1, window=np.int64(1))(X[..., :1]).shape == (2, 3, 1)
+    assert type(GaussianSelfAttention(1, 1, window=np.int64(1)).window) is int
     assert NGRAMS.encode(np.array(["a"])).shape == (1, 1)
     assert AlignmentFactorization(1, 1)(X[..., :1], X[..., :1]).shape == (2, 3, 3)
     assert CharNgramEmbedding(1, ngram_size=1, num_embeddings=1).table(["a"]).shape == (1, 1)

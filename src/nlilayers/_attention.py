@@ -107,7 +107,7 @@ class GaussianSelfAttention(nn.Module):
         require_probability("dropout", dropout)
         _require_window(window, tolerance)
         self.embed_dim, self.num_heads = embed_dim, num_heads
-        self.window, self.tolerance = window, tolerance
+        self.window, self.tolerance = int(window) if isinstance(window, Integral) else window, tolerance
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else scale
         self.prior = GaussianPrior(device=device, dtype=dtype) if prior is None else prior
