@@ -204,3 +204,12 @@ def test_equal_branches_make_the_gate_of_a_layer_irrelevant(seed: int) -> None:
     layer, x = laws.randomised(Highway(5, 3, activation=nn.Identity()), seed % 1000), normal(seed, 4, 5)
     layer.projection.load_state_dict(layer.transforms[0].state_dict())
     assert_close(layer(x), layer.transforms[0](x), atol=1e-12, rtol=1e-12)
+
+
+def test_reset_from_the_last_module_to_the_first_the_gates_are_shut() -> None:
+    """A linear layer within, reset after the layer, would open them."""
+    layer = highway()
+    for module in reversed(list(layer.modules())):
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()
+    assert all(torch.all(gate.bias == -3) for gate in layer.gates)

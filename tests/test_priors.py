@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 import oracles
@@ -411,6 +411,20 @@ def test_what_is_no_prior_is_refused_by_name() -> None:
     nested = HeadPriors([GaussianPrior(), HeadPriors([ZipfPrior(), ZipfPrior()])])
     with pytest.raises(ValueError, match=r"priors must give a matrix each, got shape \(2, 5, 5\)"):
         nested(5)
+
+
+class Misfit(nn.Module):
+    """A column too many."""
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        return torch.zeros(query_length, key_length + 1)
+
+
+def test_a_matrix_of_other_lengths_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"priors must give a matrix each, got shape \(5, 6\)"):
+        HeadPriors([GaussianPrior(), Misfit()])(5)
+    with pytest.raises(ValueError, match=r"prior must give a matrix, got shape \(5, 6\)"):
+        IntraAlign(prior=Misfit())(torch.zeros(2, 5, 3))
 
 
 def test_no_priors_and_one_head_that_would_get_several_are_refused() -> None:

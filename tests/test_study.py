@@ -531,9 +531,8 @@ def test_the_best_two_stand_beside_re2_test_set_by_test_set() -> None:
 
 def test_where_the_largest_class_is_as_good_as_every_model_is_said() -> None:
     trained = {"a": runs(0.5, 0.7), "b": runs(0.58)}
-    assert transfer.below(
-        trained, {"test": [60, 40], "hard": [30, 70]}
-    ) == " No model is above the largest class on: " + ("test, hard.")
+    lost = transfer.below(trained, {"test": [60, 40], "hard": [30, 70]})
+    assert lost == " No model is above the largest class on: test, hard."
     assert transfer.below(trained, {"test": [41, 59], "hard": [60, 50, 50], "none": []}) == ""
     assert transfer.below({}, {"test": [1]}) == ""
 

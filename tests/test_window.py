@@ -598,7 +598,7 @@ def test_where_blocks_would_not_pay_the_whole_matrix_is_taken() -> None:
 
 
 class Biased(nn.Module):
-    """A prior that is no function of the distance alone, of another kind each; or that is one, all but."""
+    """Priors of which all but one, ``one side``, are no functions of the distance alone."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_mask, require_sequence
+from nlilayers._checks import is_matrix, require_mask, require_sequence
 from nlilayers.masking import zero_padding
 
 
@@ -138,7 +138,7 @@ class IntraAlign(nn.Module):
         features = self.feedforward(x)
         scores = functional.dot_scores(features, features)
         log_bias = None if self.prior is None else self.prior(x.shape[1], x.shape[1])
-        if log_bias is not None and log_bias.ndim > 2:
+        if log_bias is not None and not is_matrix(log_bias, (x.shape[1], x.shape[1])):
             raise ValueError(f"prior must give a matrix, got shape {tuple(log_bias.shape)}")
         return functional.intra_alignment_weights(scores, log_bias, mask)
 

@@ -8,7 +8,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_mask, require_probability, require_sequence
+from nlilayers._checks import is_matrix, require_mask, require_probability, require_sequence, require_tolerance
 from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
 from nlilayers._priors import DistancePrior, GaussianPrior, HeadPriors, LinearPrior, ZipfPrior
@@ -105,9 +105,9 @@ class GaussianSelfAttention(nn.Module):
                 f"embed_dim must be a positive multiple of num_heads, got embed_dim={embed_dim}, num_heads={num_heads}"
             )
         require_probability("dropout", dropout)
-        _require_window(window, tolerance)
+        require_tolerance(tolerance)
         self.embed_dim, self.num_heads = embed_dim, num_heads
-        self.window, self.tolerance = int(window) if isinstance(window, Integral) else window, tolerance
+        self.window, self.tolerance = _known_window(window), tolerance
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else scale
         self.prior = GaussianPrior(device=device, dtype=dtype) if prior is None else prior
@@ -218,7 +218,7 @@ class GaussianSelfAttention(nn.Module):
 
     def _is_of_distance(self, window: int, length: int) -> bool:
         """Whether what the prior gives for three blocks is what it gives for the sentence: a function of i - j."""
-        priors = self.prior.priors if isinstance(self.prior, HeadPriors) else [self.prior]
+        priors = self.prior.priors if type(self.prior) is HeadPriors else [self.prior]
         if all(type(prior) in OF_DISTANCE for prior in priors):
             return True
         with torch.no_grad():
@@ -258,9 +258,7 @@ class GaussianSelfAttention(nn.Module):
         """What the prior gives, ``(n, m)`` or ``(h, n, m)``."""
         log_bias: Tensor = self.prior(query_length, key_length)
         shape = query_length, key_length
-        # The wanted size first: that a length is not 1 would be a condition on what a graph takes.
-        sizes = zip(reversed(log_bias.shape), reversed(shape), strict=False)
-        if log_bias.ndim < 3 and all(size in (wanted, 1) for size, wanted in sizes):
+        if is_matrix(log_bias, shape):
             return log_bias.expand(shape)
         if log_bias.shape != (self.num_heads, *shape):
             raise ValueError(
@@ -303,9 +301,10 @@ def _block_size(window: int) -> int:
     return max(window, SMALLEST_BLOCK)
 
 
-def _require_window(window: object, tolerance: float) -> None:
-    is_width = isinstance(window, Integral) and not isinstance(window, bool) and int(window) >= 0
-    if not (window is None or window == "auto" or is_width):
-        raise ValueError(f"window must be None, 'auto' or an integer of at least 0, got {window!r}")
-    if not 0 < tolerance < 1:
-        raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
+def _known_window(window: int | str | None) -> int | str | None:
+    """A width as Python's integer, whoever's it is; ``"auto"`` and ``None`` as they are."""
+    if window is None or window == "auto":
+        return window
+    if isinstance(window, Integral) and not isinstance(window, bool) and int(window) >= 0:
+        return int(window)
+    raise ValueError(f"window must be None, 'auto' or an integer of at least 0, got {window!r}")

@@ -31,6 +31,32 @@ def require_probability(name: str, value: float) -> None:
         raise ValueError(f"{name} must be a probability, got {value}")
 
 
+def require_tolerance(tolerance: float) -> None:
+    """A share of a word's weights that may be left out: neither none nor all.
+
+    Example::
+
+        >>> require_tolerance(1.0)
+        Traceback (most recent call last):
+        ValueError: tolerance must lie between 0 and 1, got 1.0
+    """
+    if not 0 < tolerance < 1:
+        raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
+
+
+def is_matrix(log_bias: Tensor, shape: tuple[int, int]) -> bool:
+    """Whether what a prior gave is a matrix of this shape, or broadcasts to one.
+
+    Example::
+
+        >>> is_matrix(torch.zeros(1, 5), (4, 5)), is_matrix(torch.zeros(4), (4, 5))
+        (True, False)
+    """
+    # The wanted size first: that a length is not 1 would be a condition on what a graph takes.
+    sizes = zip(reversed(log_bias.shape), reversed(shape), strict=False)
+    return log_bias.ndim <= 2 and all(size in (wanted, 1) for size, wanted in sizes)
+
+
 def require_tensor(name: str, x: object) -> None:
     """Raise a ``TypeError`` naming ``name`` unless ``x`` is a tensor.
 

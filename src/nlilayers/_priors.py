@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_far_buckets
+from nlilayers._checks import is_matrix, require_far_buckets
 from nlilayers._precision import at_least_float32
 
 
@@ -358,7 +358,7 @@ class HeadPriors(nn.Module):
         shape = query_length, query_length if key_length is None else key_length
         biases = [prior(*shape) for prior in self.priors]
         for bias in biases:
-            if bias.ndim > 2:
+            if not is_matrix(bias, shape):
                 raise ValueError(f"priors must give a matrix each, got shape {tuple(bias.shape)}")
         return torch.stack([bias.expand(shape) for bias in biases])
 

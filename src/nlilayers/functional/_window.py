@@ -11,6 +11,7 @@ import math
 import torch
 from torch import Tensor
 
+from nlilayers._checks import require_tolerance
 from nlilayers._precision import at_least_float32
 
 
@@ -123,8 +124,7 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
         >>> smallest_window(log_bias, score_range=10.0, tolerance=1e-6)
         15
     """
-    if not 0 < tolerance < 1:
-        raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
+    require_tolerance(tolerance)
     limit = math.log(tolerance) - math.log1p(-tolerance)
     last = log_bias.shape[-1] - 1
     ranges = torch.as_tensor(score_range, dtype=torch.float64, device="cpu")
