@@ -28,8 +28,8 @@ from nli_common.errors import InputError
 from nli_common.figures import plot_alignment
 from nli_common.inputs import fingerprint
 from nli_common.lexicon import Lexicon
+from nli_common.models import restore
 from nli_common.runs import Run, held_metrics
-from nli_common.train_runs import restore
 from reliability.hostile_readers import make_run, pairs_of, vectors_of
 
 MEMORY_BOUND = 512 << 20

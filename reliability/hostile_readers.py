@@ -19,9 +19,9 @@ from nli_common.corpora import read_pairs, scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.lexicon import Lexicon
+from nli_common.models import restore
 from nli_common.recipe import Recipe
 from nli_common.runs import Run, held_metrics, read_metrics
-from nli_common.train_runs import restore
 from nli_common.training import Progressed
 from nli_common.vectors import read_vectors
 from reliability import mutations

@@ -9,7 +9,7 @@ import torch
 
 from nli_common.batches import PairDataset, loader
 from nli_common.corpora import scheme_of
-from nli_common.train_runs import build
+from nli_common.models import build
 from nli_common.training import EVALUATION_BATCH
 from study.alignments import same_words
 from study.plan import BENCHES, ENCODED, VARIANTS, Job

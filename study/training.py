@@ -22,11 +22,12 @@ from nli_common.evaluating import evaluate_on
 from nli_common.files import read_json
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
+from nli_common.models import restore
 from nli_common.runs import Run, write_json
 from nli_common.script import Script
 from nli_common.table_runs import Settings, settle
 from nli_common.tables import Row
-from nli_common.train_runs import restore, train_run
+from nli_common.train_runs import train_run
 from nli_common.training import EVALUATION_BATCH
 from nlilayers import GaussianPrior
 from study.alignments import same_words

@@ -30,9 +30,9 @@ from nli_common.errors import LONGEST, InputError
 from nli_common.figures import plot_alignment
 from nli_common.files import read_json
 from nli_common.lexicon import Lexicon
+from nli_common.models import build, restore
 from nli_common.runs import Run, held_metrics, read_metrics
 from nli_common.tensors import load_tensors, save_tensors
-from nli_common.train_runs import build, restore
 from nli_common.training import Progressed
 from nli_common.vectors import read_vectors
 

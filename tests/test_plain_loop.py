@@ -12,9 +12,10 @@ from torch import nn
 from decomposable_attention import SCRIPT, DecomposableAttentionConfig
 from nli_common.batches import PairDataset, loader
 from nli_common.inputs import Data
+from nli_common.models import build
 from nli_common.recipe import Recipe, reseed
 from nli_common.runs import Run
-from nli_common.train_runs import build, train_run
+from nli_common.train_runs import train_run
 from nli_common.training import save_weights
 
 DATA, CONFIG = Data(pairs=200, vector_size=6), DecomposableAttentionConfig(hidden_size=8)

@@ -17,6 +17,7 @@ from nli_common.evaluating import Ensemble
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import predictions
+from nli_common.models import restore
 from nli_common.options import converted, parse_options
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
@@ -24,7 +25,6 @@ from nli_common.script import Script
 from nli_common.table_reports import markdown
 from nli_common.table_runs import run_table, settle
 from nli_common.tables import Row, Table
-from nli_common.train_runs import restore
 from runs import write_corpora
 
 SCRIPTS = [path.stem for path in Path(__file__).parent.parent.joinpath("examples/paper_tables").glob("[!_]*.py")]

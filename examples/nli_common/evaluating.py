@@ -18,11 +18,11 @@ from nli_common.files import read_json, stem
 from nli_common.inputs import require_labels
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, metrics_of, predictions
+from nli_common.models import restore
 from nli_common.reports import plot_pair, print_metrics
 from nli_common.runs import Run, write_json
 from nli_common.script import Aligns, Script
 from nli_common.tokens import split_text
-from nli_common.train_runs import restore
 from nli_common.training import EVALUATION_BATCH
 
 

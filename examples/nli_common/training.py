@@ -13,12 +13,13 @@ from accelerate import Accelerator
 from accelerate.utils import send_to_device
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
 from nli_common.batches import PairDataset, Share, loader, shared
 from nli_common.checkpoints import load_newest, require_weights, save_checkpoint, save_weights
+from nli_common.data import Batch
 from nli_common.errors import InputError
 from nli_common.metrics import evaluate
 from nli_common.recipe import Recipe, reseed
@@ -71,95 +72,143 @@ class Progressed:
         return better
 
 
-def fit(
-    model: nn.Module,
-    optimizer: Optimizer,
-    train: PairDataset,
-    dev: PairDataset,
-    labels: Sequence[str],
-    recipe: Recipe,
-    seed: int,
-    run: Run,
-    accelerator: Accelerator,
-    console: Console,
-    checkpoint_seconds: float,
-) -> Progressed:
-    """Train until the last epoch or until dev has not improved for ``recipe.patience`` of them.
+class Trainer:
+    """Trains a model until the last epoch, or until dev has not improved for ``recipe.patience`` of them.
 
-    The folder's newest checkpoint that is whole, where there is one, is where it starts. Every random number depends
-    on the seed, the epoch and the step alone, so that the result does not depend on how often the run was interrupted.
-    The weights of the best epoch on dev lie in the folder at the end.
+    Every random number depends on the seed, the epoch and the step alone, so that the result does not depend on how
+    often the run was interrupted. Several processes share each batch, and take the step that a single one would take
+    with all of it. (Only their dropout differs.)
 
-    Several processes share each batch, and take the step that a single one would take with all of it. (Only their
-    dropout differs.)
-
-    Raises:
-        InputError: if the loss or a weight is no longer a finite number, a file cannot be written, or what is needed
-            to go on is damaged.
+    Args:
+        model: is trained in place.
+        optimizer: of the model's parameters.
+        train: what it learns from.
+        dev: what chooses the best epoch.
+        labels: the model's classes.
+        recipe: how it learns.
+        seed: of the order of the pairs, and of dropout.
+        run: the folder of its checkpoints, and of the best epoch's weights.
+        accelerator: knows the device, and the other processes.
+        console: is told of each epoch.
+        checkpoint_seconds: time between two checkpoints; each epoch ends with one too.
     """
-    global_batch = recipe.batch_size * accelerator.num_processes
-    whole = loader(train, global_batch, seed, same_lengths=recipe.same_lengths)
-    batches = shared(whole, accelerator.process_index, accelerator.num_processes)
-    part = batches.batch_sampler
-    assert isinstance(part, Share)
-    plain = model
-    model, optimizer, dev_batches = accelerator.prepare(model, optimizer, loader(dev, EVALUATION_BATCH, None))
-    # Evaluation has its own batch size and no gradient, and would be compiled once more.
-    mode = "reduce-overhead" if recipe.cuda_graphs else "default"
-    stepped = torch.compile(model, dynamic=True, mode=mode) if recipe.compile or recipe.cuda_graphs else model
-    at = Progressed()
-    resumed = load_newest((run.checkpoint, run.previous), plain, optimizer)
-    accelerator.wait_for_everyone()
-    if resumed is not None:
-        at = Progressed.read(resumed.progress, resumed.path)
-        if at.best_epoch >= 0:
-            require_weights(run.weights)
-        for problem in resumed.problems:
-            console.print(f"{problem}; going on from the one before it", soft_wrap=True)
-        if accelerator.is_main_process and resumed.path != run.checkpoint:
-            resumed.path.replace(run.checkpoint)
-        console.print(f"resuming at epoch {at.epoch + 1}, step {at.step}")
-    while at.epoch < recipe.epochs and at.epoch - at.best_epoch <= recipe.patience:
-        part.batches.start_epoch(at.epoch)
-        loss_sum = torch.tensor(at.loss, device=accelerator.device)
-        model.train()
-        started = saved = time.perf_counter()
-        with _bar(console, accelerator.is_main_process) as bar:
-            task = bar.add_task(f"epoch {at.epoch + 1}", total=len(batches), completed=at.step)
-            for batch, weight in islice(zip(batches, part.weights(), strict=True), at.step, None):
-                batch = send_to_device(batch, accelerator.device)
-                reseed(seed, accelerator.process_index, at.epoch * len(batches) + at.step)
-                recipe.schedule(optimizer, at.epoch + at.step / len(batches), len(train), global_batch)
-                loss = weight * cross_entropy(stepped(batch.premise, batch.hypothesis), batch.label)
-                optimizer.zero_grad()
-                accelerator.backward(loss)
-                if recipe.clip_norm is not None:
-                    accelerator.clip_grad_norm_(model.parameters(), recipe.clip_norm)
-                optimizer.step()
-                loss_sum += accelerator.reduce(loss.detach(), "mean")
-                at.step += 1
-                bar.advance(task)
-                if time.perf_counter() - saved > checkpoint_seconds:
-                    at.loss = _finite(float(loss_sum), plain, at)
-                    at.seconds += time.perf_counter() - started
-                    if accelerator.is_main_process:
-                        save_checkpoint(run.checkpoint, plain, optimizer, asdict(at), keep=run.previous)
-                    started = saved = time.perf_counter()
-        loss_mean = _finite(float(loss_sum), plain, at) / at.step
-        at.seconds += time.perf_counter() - started
-        accuracy = evaluate(model, dev_batches, accelerator, labels, [""])["accuracy"]
-        better = at.next_epoch(loss_mean, accuracy)
-        if accelerator.is_main_process:
-            if better:
-                save_weights(run.weights, plain)
-            save_checkpoint(run.checkpoint, plain, optimizer, asdict(at), keep=run.previous)
-            rate = at.epoch * len(train) / at.seconds
-            console.print(
-                f"epoch {at.epoch:3}   loss {loss_mean:.4f}   dev {100 * accuracy:5.2f}"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        *,
+        train: PairDataset,
+        dev: PairDataset,
+        labels: Sequence[str],
+        recipe: Recipe,
+        seed: int,
+        run: Run,
+        accelerator: Accelerator,
+        console: Console,
+        checkpoint_seconds: float,
+    ) -> None:
+        self.labels, self.recipe, self.seed, self.run = labels, recipe, seed, run
+        self.accelerator, self.console, self.checkpoint_seconds = accelerator, console, checkpoint_seconds
+        self.pairs = len(train)
+        self.global_batch = recipe.batch_size * accelerator.num_processes
+        whole = loader(train, self.global_batch, seed, same_lengths=recipe.same_lengths)
+        self.batches = shared(whole, accelerator.process_index, accelerator.num_processes)
+        self.plain = model
+        self.model, self.optimizer, self.dev_batches = accelerator.prepare(
+            model, optimizer, loader(dev, EVALUATION_BATCH, None)
+        )
+        # Evaluation has its own batch size and no gradient, and would be compiled once more.
+        mode = "reduce-overhead" if recipe.cuda_graphs else "default"
+        compiled = recipe.compile or recipe.cuda_graphs
+        self.stepped = torch.compile(self.model, dynamic=True, mode=mode) if compiled else self.model
+
+    def fit(self) -> Progressed:
+        """Train, from the folder's newest checkpoint that is whole, where there is one.
+
+        The weights of the best epoch on dev lie in the folder at the end.
+
+        Raises:
+            InputError: if the loss or a weight is no longer a finite number, a file cannot be written, or what is
+                needed to go on is damaged.
+        """
+        at = self._resumed()
+        while at.epoch < self.recipe.epochs and at.epoch - at.best_epoch <= self.recipe.patience:
+            loss = self._epoch(at)
+            accuracy = evaluate(self.model, self.dev_batches, self.accelerator, self.labels, [""])["accuracy"]
+            better = at.next_epoch(loss, accuracy)
+            if better and self.accelerator.is_main_process:
+                save_weights(self.run.weights, self.plain)
+            self._save(at)
+            rate = at.epoch * self.pairs / at.seconds
+            self.console.print(
+                f"epoch {at.epoch:3}   loss {loss:.4f}   dev {100 * accuracy:5.2f}"
                 f"{' *' if better else '  '}   {rate:,.0f} pairs/s"
             )
-    accelerator.wait_for_everyone()
-    return at
+        self.accelerator.wait_for_everyone()
+        return at
+
+    def _resumed(self) -> Progressed:
+        """Where the training stands, with the model and the optimiser as they were there."""
+        resumed = load_newest((self.run.checkpoint, self.run.previous), self.plain, self.optimizer)
+        self.accelerator.wait_for_everyone()
+        if resumed is None:
+            return Progressed()
+        at = Progressed.read(resumed.progress, resumed.path)
+        if at.best_epoch >= 0:
+            require_weights(self.run.weights)
+        for problem in resumed.problems:
+            self.console.print(f"{problem}; going on from the one before it", soft_wrap=True)
+        if self.accelerator.is_main_process and resumed.path != self.run.checkpoint:
+            resumed.path.replace(self.run.checkpoint)
+        self.console.print(f"resuming at epoch {at.epoch + 1}, step {at.step}")
+        return at
+
+    def _epoch(self, at: Progressed) -> float:
+        """Take the rest of an epoch's steps; their mean loss."""
+        part = self.batches.batch_sampler
+        assert isinstance(part, Share)
+        part.batches.start_epoch(at.epoch)
+        loss_sum = torch.tensor(at.loss, device=self.accelerator.device)
+        self.model.train()
+        started = saved = time.perf_counter()
+        with self._bar() as bar:
+            task = bar.add_task(f"epoch {at.epoch + 1}", total=len(self.batches), completed=at.step)
+            for batch, weight in islice(zip(self.batches, part.weights(), strict=True), at.step, None):
+                loss_sum += self._step(at, send_to_device(batch, self.accelerator.device), weight)
+                at.step += 1
+                bar.advance(task)
+                if time.perf_counter() - saved > self.checkpoint_seconds:
+                    at.loss = _finite(float(loss_sum), self.plain, at)
+                    at.seconds += time.perf_counter() - started
+                    self._save(at)
+                    started = saved = time.perf_counter()
+        mean = _finite(float(loss_sum), self.plain, at) / at.step
+        at.seconds += time.perf_counter() - started
+        return mean
+
+    def _step(self, at: Progressed, batch: Batch, weight: float) -> Tensor:
+        """One step of the optimiser; the loss over the batch of all processes, before it."""
+        reseed(self.seed, self.accelerator.process_index, at.epoch * len(self.batches) + at.step)
+        epoch = at.epoch + at.step / len(self.batches)
+        self.recipe.schedule(self.optimizer, epoch, self.pairs, self.global_batch)
+        loss = weight * cross_entropy(self.stepped(batch.premise, batch.hypothesis), batch.label)
+        self.optimizer.zero_grad()
+        self.accelerator.backward(loss)
+        if self.recipe.clip_norm is not None:
+            self.accelerator.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm)
+        self.optimizer.step()
+        mean: Tensor = self.accelerator.reduce(loss.detach(), "mean")
+        return mean
+
+    def _save(self, at: Progressed) -> None:
+        if self.accelerator.is_main_process:
+            save_checkpoint(self.run.checkpoint, self.plain, self.optimizer, asdict(at), keep=self.run.previous)
+
+    def _bar(self) -> Progress:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        visible = self.accelerator.is_main_process and self.console.is_terminal
+        return Progress(*columns, console=self.console, transient=True, disable=not visible)
 
 
 def _finite(loss: float, model: nn.Module, at: Progressed) -> float:
@@ -170,8 +219,3 @@ def _finite(loss: float, model: nn.Module, at: Progressed) -> float:
     if not all(p.isfinite().all() for p in model.parameters() if p.requires_grad):
         raise InputError(f"the weights became infinite or nan {way_on}")
     return loss
-
-
-def _bar(console: Console, visible: bool) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=console, transient=True, disable=not (visible and console.is_terminal))

@@ -1,0 +1,81 @@
+"""A script's model: built from a configuration, or restored from a finished run."""
+
+import contextlib
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_parameter_registration_hook,
+)
+
+from nli_common.checkpoints import load_weights
+from nli_common.checks import require_types
+from nli_common.errors import InputError
+from nli_common.lexicon import Lexicon
+from nli_common.runs import Run
+from nli_common.script import Script
+
+_ENTRY = 50
+"""Bytes that the name, type and place of a tensor take in a file, at least; each of its numbers takes one or more."""
+_TABLES = 1 << 26
+"""Numbers that a model may compute for itself, beside its weights."""
+
+
+def build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
+    """The script's model of this configuration.
+
+    Raises:
+        InputError: if its options do not fit together, or do not fit the words.
+    """
+    try:
+        return script.models[type(config)](config, lexicon)
+    except (ValueError, RuntimeError, TypeError) as error:
+        raise InputError(f"the model cannot be built: {error}") from None
+
+
+def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
+    """The model of a finished run, for words that its lexicon was extended by too.
+
+    Raises:
+        InputError: if the folder is not of this script, or damaged.
+    """
+    held = run.read_config()
+    if held.get("script") != script.name:
+        raise InputError(f"--run {run.folder}: was written by {held.get('script')}, this is {script.name}")
+    try:
+        config = script.config_named(held["config"])(**held["model"])
+        require_types(config)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{run.config}: {error}") from None
+    if config.num_classes != len(held["labels"]):
+        raise InputError(f"{run.config}: has {config.num_classes} classes and {len(held['labels'])} labels")
+    _require_size(script, config, lexicon, run)
+    model = build(script, config, lexicon)
+    load_weights(run.weights, model)
+    return model.eval()
+
+
+def _require_size(script: Script, config: Any, lexicon: Lexicon, run: Run) -> None:
+    """Raise an ``InputError`` if the configuration's model is larger than its weights; takes no memory for it."""
+    if not run.weights.is_file():
+        raise InputError(f"{run.weights}: no such file; has the run trained for an epoch?")
+    room = {"parameters": run.weights.stat().st_size, "tables": _TABLES}
+
+    def count(kind: str, tensor: Tensor | None) -> None:
+        room[kind] -= 0 if tensor is None else _ENTRY + tensor.numel()
+        if room[kind] < 0:
+            raise ValueError(f"it is larger than what {run.weights} holds")
+
+    few = Lexicon(
+        lexicon.words[:1], lexicon.vectors[:1], hashed=lexicon.hashed, tags=lexicon.tags, alphabet=lexicon.alphabet
+    )
+    with contextlib.ExitStack() as stack:
+        stack.callback(register_module_parameter_registration_hook(lambda _, __, p: count("parameters", p)).remove)
+        stack.callback(register_module_buffer_registration_hook(lambda _, __, b: count("tables", b)).remove)
+        stack.enter_context(torch.device("meta"))
+        try:
+            build(script, config, few)
+        except InputError as error:
+            raise InputError(f"{run.config}: {error}") from None
