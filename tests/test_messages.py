@@ -163,6 +163,26 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: GaussianSelfAttention(4, 2, prior=GaussianPrior): (
         "prior must be a module that maps two lengths to a log-bias, got <class 'nlilayers._priors.GaussianPrior'>"
     ),
+    lambda: IntraAlign(prior=3): "prior must be a module that maps two lengths to a log-bias, got 3",
+    lambda: DecomposableAlign(3): "feedforward must be a module or a function of a tensor, got 3",
+    lambda: IntraAlign("relu"): "feedforward must be a module or a function of a tensor, got 'relu'",
+    lambda: Highway(4, activation="relu"): "activation must be a module or a function of a tensor, got 'relu'",
+    lambda: Highway(4, 3, projection_activation=2): (
+        "projection_activation must be a module or a function of a tensor, got 2"
+    ),
+    lambda: Highway(4.0): "in_features must be an integer, got 4.0",
+    lambda: FactorizationMachine(4, 3.5): "num_factors must be an integer, got 3.5",
+    lambda: GatedConvEncoder("4", 5, 1): "in_features must be an integer, got '4'",
+    lambda: CharNgramEmbedding(None): "embedding_dim must be an integer, got None",
+    lambda: GaussianSelfAttention(4, 2.0): "num_heads must be an integer, got 2.0",
+    lambda: GaussianSelfAttention(4.0, 2): "embed_dim must be an integer, got 4.0",
+    lambda: SinusoidalPositionalEncoding(4.0): "embed_dim must be an integer, got 4.0",
+    lambda: DistancePrior(2.5): "max_distance must be an integer, got 2.5",
+    lambda: GaussianSelfAttention(4, 2, dropout="0.1"): "dropout must be a number, got '0.1'",
+    lambda: GaussianSelfAttention(4, 2, tolerance=None): "tolerance must be a number, got None",
+    lambda: GaussianPrior("0.1"): "w must be a number, got '0.1'",
+    lambda: GaussianPrior(b="0"): "b must be a number, got '0'",
+    lambda: LinearPrior(None): "w must be a number, got None",
 }
 
 
@@ -182,5 +202,9 @@ def test_what_lies_on_the_edge_is_taken() -> None:
     assert CharNgramEmbedding(1, ngram_size=1, num_embeddings=1).table(["a"]).shape == (1, 1)
     assert SinusoidalPositionalEncoding(2)(X[..., :2]).shape == (2, 3, 2)
     assert Highway(1)(X[..., :1]).shape == (2, 3, 1)
+    assert Highway(np.int64(1), activation=torch.nn.ReLU())(X[..., :1]).shape == (2, 3, 1)
+    assert GaussianPrior(np.float32(0.5), np.float64(-1))(2).shape == (2, 2)
+    assert GaussianSelfAttention(np.int64(4), np.int32(2), dropout=np.float32(0.5))(X).shape == X.shape
+    assert torch.equal(DecomposableAlign(torch.relu)(X, X)[0], ALIGN(X, X)[0])
     assert DistancePrior(0)(2).shape == (2, 2) and GaussianPrior(b=0.0).b.item() == 0
     assert masking.lengths_to_mask(torch.tensor([0, 2]), 2).tolist() == [[False, False], [True, True]]

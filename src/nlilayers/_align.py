@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import is_matrix, require_mask, require_sequence
+from nlilayers._checks import is_matrix, require_function, require_mask, require_prior, require_sequence
 from nlilayers.masking import zero_padding
 
 
@@ -35,6 +35,7 @@ class DecomposableAlign(nn.Module):
         the premise aligned to each hypothesis word. Both are 0 at padding.
 
     Raises:
+        TypeError: if ``feedforward`` cannot be called, or a sentence or mask is not a tensor.
         ValueError: if a sentence is not ``(batch, length, features)``, if batch or features differ between the two,
             or if a mask is not boolean of its sentence's ``(batch, length)``.
 
@@ -52,6 +53,8 @@ class DecomposableAlign(nn.Module):
 
     def __init__(self, feedforward: nn.Module | None = None) -> None:
         super().__init__()
+        if feedforward is not None:
+            require_function("feedforward", feedforward)
         self.feedforward = nn.Identity() if feedforward is None else feedforward
 
     def forward(
@@ -107,6 +110,7 @@ class IntraAlign(nn.Module):
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`a'` ``(b, n, d)``, 0 at padding.
 
     Raises:
+        TypeError: if ``feedforward`` cannot be called, the prior is not a module, or x or the mask is not a tensor.
         ValueError: if x is not ``(batch, length, features)``, if the mask is not boolean of its ``(batch, length)``, or
             if the prior gives more than a matrix.
 
@@ -122,6 +126,10 @@ class IntraAlign(nn.Module):
 
     def __init__(self, feedforward: nn.Module | None = None, *, prior: nn.Module | None = None) -> None:
         super().__init__()
+        if feedforward is not None:
+            require_function("feedforward", feedforward)
+        if prior is not None:
+            require_prior(prior)
         self.feedforward = nn.Identity() if feedforward is None else feedforward
         self.prior = prior
 

@@ -8,7 +8,15 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import is_matrix, require_mask, require_probability, require_sequence, require_tolerance
+from nlilayers._checks import (
+    is_matrix,
+    require_integers,
+    require_mask,
+    require_prior,
+    require_probability,
+    require_sequence,
+    require_tolerance,
+)
 from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
 from nlilayers._priors import DistancePrior, GaussianPrior, HeadPriors, LinearPrior, ZipfPrior
@@ -70,7 +78,7 @@ class GaussianSelfAttention(nn.Module):
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`\tilde x` ``(b, n, d)``, 0 at padding.
 
     Raises:
-        TypeError: if the prior is not a module.
+        TypeError: if the prior is not a module, a size is not an integer, or ``dropout`` or ``tolerance`` not a number.
         ValueError: if ``num_heads`` does not divide ``embed_dim``, if the prior gives any other shape, if
             ``dropout`` is no probability, if ``window`` is neither ``None`` nor ``"auto"`` nor an integer of at least
             0, if ``tolerance`` is not between 0 and 1, if x is not ``(batch, length, embed_dim)``, or if the mask is
@@ -100,6 +108,7 @@ class GaussianSelfAttention(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        require_integers(embed_dim=embed_dim, num_heads=num_heads)
         if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
             raise ValueError(
                 f"embed_dim must be a positive multiple of num_heads, got embed_dim={embed_dim}, num_heads={num_heads}"
@@ -111,8 +120,7 @@ class GaussianSelfAttention(nn.Module):
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else scale
         self.prior = GaussianPrior(device=device, dtype=dtype) if prior is None else prior
-        if not isinstance(self.prior, nn.Module):
-            raise TypeError(f"prior must be a module that maps two lengths to a log-bias, got {prior!r}")
+        require_prior(self.prior)
         if isinstance(prior, HeadPriors) and len(prior.priors) != num_heads:
             raise ValueError(f"prior must have one prior for each of the {num_heads} heads, got {len(prior.priors)}")
         self.in_proj = nn.Linear(embed_dim, 3 * embed_dim, bias=bias, device=device, dtype=dtype)
@@ -120,7 +128,7 @@ class GaussianSelfAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw each projection so that it keeps the variance (Glorot); biases start at 0. The prior resets itself.
+        """Draw each projection so that it keeps the variance (Glorot); biases start at 0. The prior is left as it is.
 
         Attention averages: words that agree keep their variance, and independent ones lose what an average loses.
         """
@@ -150,10 +158,10 @@ class GaussianSelfAttention(nn.Module):
     def discarded_mass_bound(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         r"""A bound on the share of each word's weights that the output leaves out, ``(b, h, n)``, in at least float32.
 
-        It is 0 where nothing is left out, and at padding. Of blocks it is told from the sums that were computed, and so
-        is far below the tolerance most of the time: :func:`nlilayers.functional.discarded_mass_certificate`. Of a
-        window that is a mask it is the share itself. A head's sum :math:`y_i` is off by at most this share of the
-        distance between two of its values.
+        It is 0 where nothing is left out, and at padding. Where the words are computed in blocks, it follows from the
+        sums within the window (:func:`nlilayers.functional.discarded_mass_certificate`), and is usually far below
+        the tolerance. Where a window is applied as a mask, it is the exact share. A head's sum :math:`y_i` is off by
+        at most this share of the distance between two of its values.
         """
         queries, keys, _ = self._heads(self._project(x, mask))
         window = self._narrow_window(queries, keys, mask)

@@ -26,8 +26,8 @@ class CharNgramEmbedding(nn.Module):
 
     A word stands between ``<`` and ``>``; one that is then no longer than an n-gram is a single n-gram. N-grams are of
     characters, so that no letter is torn; the 32-bit FNV-1a hash of their UTF-8 bytes, modulo ``num_embeddings``,
-    chooses the vector. It is the same in every process and on every machine. (The paper gives neither boundaries, nor
-    short words, nor a hash.)
+    chooses the vector. The hash is the same in every process and on every machine. (The paper gives neither
+    boundaries, nor short words, nor a hash.)
 
     Args:
         embedding_dim: features of a word.

@@ -1,11 +1,28 @@
 """What layers ask of their arguments: an error says the name, what was expected and what came."""
 
+from numbers import Real
+from typing import SupportsIndex
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+
+def require_integers(**sizes: object) -> None:
+    """Each of the named sizes is an integer, whoever's it is.
+
+    Example::
+
+        >>> require_integers(in_features=3, out_features=4.0)
+        Traceback (most recent call last):
+        TypeError: out_features must be an integer, got 4.0
+    """
+    for name, size in sizes.items():
+        if not isinstance(size, SupportsIndex):
+            raise TypeError(f"{name} must be an integer, got {size!r}")
 
 
 def require_positive(**sizes: int) -> None:
-    """Each of the named sizes is at least 1.
+    """Each of the named sizes is an integer of at least 1.
 
     Example::
 
@@ -13,9 +30,49 @@ def require_positive(**sizes: int) -> None:
         Traceback (most recent call last):
         ValueError: out_features must be at least 1, got 0
     """
+    require_integers(**sizes)
     for name, size in sizes.items():
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}")
+
+
+def require_number(name: str, value: object) -> None:
+    """The value is a real number.
+
+    Example::
+
+        >>> require_number("dropout", "0.1")
+        Traceback (most recent call last):
+        TypeError: dropout must be a number, got '0.1'
+    """
+    if not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+
+
+def require_function(name: str, value: object) -> None:
+    """The value is a module or a function.
+
+    Example::
+
+        >>> require_function("activation", "relu")
+        Traceback (most recent call last):
+        TypeError: activation must be a module or a function of a tensor, got 'relu'
+    """
+    if not callable(value):
+        raise TypeError(f"{name} must be a module or a function of a tensor, got {value!r}")
+
+
+def require_prior(prior: object) -> None:
+    """A prior is a module, for its scalars are trained with the layer's.
+
+    Example::
+
+        >>> require_prior("gaussian")
+        Traceback (most recent call last):
+        TypeError: prior must be a module that maps two lengths to a log-bias, got 'gaussian'
+    """
+    if not isinstance(prior, nn.Module):
+        raise TypeError(f"prior must be a module that maps two lengths to a log-bias, got {prior!r}")
 
 
 def require_probability(name: str, value: float) -> None:
@@ -27,6 +84,7 @@ def require_probability(name: str, value: float) -> None:
         Traceback (most recent call last):
         ValueError: dropout must be a probability, got 2.0
     """
+    require_number(name, value)
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be a probability, got {value}")
 
@@ -40,6 +98,7 @@ def require_tolerance(tolerance: float) -> None:
         Traceback (most recent call last):
         ValueError: tolerance must lie between 0 and 1, got 1.0
     """
+    require_number("tolerance", tolerance)
     if not 0 < tolerance < 1:
         raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
 

@@ -181,7 +181,7 @@ class GatedConvEncoder(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        require_positive(hidden_size=hidden_size, num_layers=num_layers)
+        require_positive(in_features=in_features, hidden_size=hidden_size, num_layers=num_layers)
         require_probability("dropout", dropout)
         self.in_features, self.hidden_size, self.num_layers = in_features, hidden_size, num_layers
         self.blocks = nn.ModuleList(

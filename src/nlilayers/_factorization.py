@@ -92,9 +92,10 @@ class AlignmentFactorization(nn.Module):
 
     with the word :math:`x`, the aligned vector :math:`a` and a :class:`FactorizationMachine` of its own for each. One
     such layer serves both sentences; the paper has a second for what was aligned within a sentence. Computed in at
-    least float32, under autocast too, and returned in the dtype of x. There is no mask: what enters at padding
-    matters nowhere else, and what leaves there is for the caller to set to 0. The three machines are read, and not
-    called: what hangs on a call of theirs (hooks, ``torch.nn.utils.prune``) does not happen, parametrizations do.
+    least float32, under autocast too, and returned in the dtype of x. There is no mask: a padded position affects no
+    other, and its output is for the caller to set to 0. NaN and infinity there would reach the gradients of the
+    weights: set them to 0 first. The three machines' parameters are used directly: their forward hooks and
+    ``torch.nn.utils.prune`` have no effect, parametrizations do.
 
     Args:
         embed_dim: :math:`d`, the features of a word.

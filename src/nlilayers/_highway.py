@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_features, require_positive
+from nlilayers._checks import require_features, require_function, require_positive
 
 
 class Highway(nn.Module):
@@ -62,6 +62,9 @@ class Highway(nn.Module):
         super().__init__()
         out_features = in_features if out_features is None else out_features
         require_positive(in_features=in_features, out_features=out_features, num_layers=num_layers)
+        require_function("activation", activation)
+        if projection_activation is not None:
+            require_function("projection_activation", projection_activation)
         self.in_features, self.out_features, self.num_layers = in_features, out_features, num_layers
         self.activation, self.projection_activation = activation, projection_activation
 

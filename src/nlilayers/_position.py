@@ -5,7 +5,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_layout, require_sequence
+from nlilayers._checks import require_integers, require_layout, require_sequence
 
 
 class SinusoidalPositionalEncoding(nn.Module):
@@ -52,6 +52,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         layout: Literal["interleaved", "halves"] = "interleaved",
     ) -> None:
         super().__init__()
+        require_integers(embed_dim=embed_dim)
         if embed_dim < 2 or embed_dim % 2:
             raise ValueError(f"embed_dim must be even and at least 2, got {embed_dim}")
         require_layout(layout)

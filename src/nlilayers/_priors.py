@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import is_matrix, require_far_buckets
+from nlilayers._checks import is_matrix, require_far_buckets, require_integers, require_number
 from nlilayers._precision import at_least_float32
 
 
@@ -65,6 +65,9 @@ class GaussianPrior(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        require_number("w", w)
+        if b is not None:
+            require_number("b", b)
         self.rho = nn.Parameter(torch.empty((), device=device, dtype=dtype))
         largest = torch.finfo(self.rho.dtype).max
         if not 0 < w <= largest:
@@ -118,7 +121,7 @@ class ZipfPrior(nn.Module):
     device and dtype are those that the module was made with or moved to.
 
     Attributes:
-        like: no numbers; it is moved with the module, or comes with its state, and says where the module is.
+        like: an empty buffer that holds the module's device and dtype.
 
     Shape:
         → ``(query_length, key_length)``, in at least float32.
@@ -187,6 +190,7 @@ class LinearPrior(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        require_number("w", w)
         self.theta = nn.Parameter(torch.empty((), device=device, dtype=dtype))
         if not -torch.finfo(self.theta.dtype).max <= w < 0:
             raise ValueError(f"w must be a finite number below 0 in {self.theta.dtype}, got {w}")
@@ -268,6 +272,7 @@ class DistancePrior(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        require_integers(max_distance=max_distance)
         if max_distance < 0:
             raise ValueError(f"max_distance must be at least 0, got {max_distance}")
         require_far_buckets(far_buckets, signed=signed)

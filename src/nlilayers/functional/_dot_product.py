@@ -11,8 +11,8 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
 
     .. math:: e_{ij} = F(\bar a_i)^\top F(\bar b_j)
 
-    Those of float16 vectors, and those under autocast to it, are computed and returned in float32: float16 holds no
-    score above 65,504.
+    Scores of float16 vectors, or under autocast to float16, are computed and returned in float32: float16 holds no
+    number above 65,504.
 
     Args:
         queries: :math:`F(\bar a)`.

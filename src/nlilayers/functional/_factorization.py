@@ -22,7 +22,7 @@ def factorization_machine(x: Tensor, bias: Tensor, weight: Tensor, factors: Tens
 
     The double sum is half of :math:`\lVert x V \rVert^2 - \sum_i x_i^2 \lVert v_i \rVert^2`, which costs
     :math:`O(nk)`. Computed in at least float32, under autocast too, and returned in the dtype of x: the two terms
-    nearly cancel, and a half holds no square of a number above 255.
+    nearly cancel, and float16 holds no square of a number above 255.
 
     Args:
         x: the features.

@@ -106,7 +106,7 @@ def gaussian_bias(w: Tensor, b: Tensor, distances: Tensor) -> Tensor:
 
     A normal prior of variance :math:`\sigma^2` has :math:`w = 1 / (2 \sigma^2)`. The paper's Eq 2 prints both
     :math:`e^{-\pi \delta^2}` (:math:`w = \pi`) and :math:`e^{-\delta^2}` (:math:`w = 1`). Computed and returned in at
-    least float32: a half holds no square of a distance above 255.
+    least float32: float16 holds no square of a distance above 255.
 
     Args:
         w: :math:`w > 0`, a scalar.

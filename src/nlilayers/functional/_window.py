@@ -107,11 +107,11 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
             falls beyond its peak.
         score_range: :math:`R`, one of all heads or one of each.
         tolerance: :math:`\varepsilon`, between 0 and 1.
-        holes: whether padding may lie between real tokens. A query is then sure to find itself in its window, and no
-            one else.
+        holes: whether padding may lie between real tokens. Only the query's own key is then sure to lie in its
+            window.
 
     Shape:
-        ``(L,)`` or ``(h, L)``, () or ``(h,)`` → an integer from 0 to :math:`L - 1`, which loses nothing.
+        ``(L,)`` or ``(h, L)``, () or ``(h,)`` → an integer from 0 to :math:`L - 1`; the latter keeps every key.
 
     Raises:
         ValueError: if the tolerance is not between 0 and 1.
