@@ -448,6 +448,8 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
         for name in ("models", "transfer", "alignments")
     }
     assert f"| DA | {result['parameters']:,} | " in pages["models"]
+    left = next(line for line in pages["models"].splitlines() if line.startswith("- `snli22k`: ")).split("; ")
+    assert "DA (1, 2)" in left and "DA, intra-attention (0, 1, 2)" in left and "CAFE (0)" in left
     assert "| pairs | 40 | 20 | 21 |" in pages["transfer"]
     known = [held_of(bench, name)["known_premises"] for name in (bench.test, *bench.others.values())]
     assert f"| with a premise of a training pair | {' | '.join(map(str, known))} |" in pages["transfer"]
@@ -504,7 +506,7 @@ def test_verdicts_are_counted_apart_for_what_no_paper_claims() -> None:
     assert claims.counted(rows[:1], said[:1]) == "Of 1 rows of the papers: holds 1."
     # At 0.05 / 4 the normal distribution's quantile is 2.498, and p says how many standard deviations 1 point is.
     told = claims.least([row("a paper", p) for p in (0.5, 0.05, 0.001)], 4)
-    assert told.endswith("takes 0.8 to 3.7 points, 1.3 in the middle row.")
+    assert "has to reach 0.8 to 3.7 points, depending on the row (median 1.3)" in told
     assert claims.least([row("a paper", 0.5, seeds=2)], 4) == ""
 
 
@@ -532,7 +534,7 @@ def test_the_best_two_stand_beside_re2_test_set_by_test_set() -> None:
 def test_where_the_largest_class_is_as_good_as_every_model_is_said() -> None:
     trained = {"a": runs(0.5, 0.7), "b": runs(0.58)}
     lost = transfer.below(trained, {"test": [60, 40], "hard": [30, 70]})
-    assert lost == " No model is above the largest class on: test, hard."
+    assert lost == " No model is above the largest class on: test; hard."
     assert transfer.below(trained, {"test": [41, 59], "hard": [60, 50, 50], "none": []}) == ""
     assert transfer.below({}, {"test": [1]}) == ""
 
@@ -550,10 +552,10 @@ def test_models_are_ranked_by_what_their_attention_finds() -> None:
 def test_choices_at_the_edge_of_what_was_tried_are_counted_and_tried_again() -> None:
     chosen = [(1e-3, 0.1), (1e-3, 0.2), (2e-4, 0.1), (5e-4, 0.3)]
     found = [{"family": "DA", "chosen": {"lr": lr, "dropout": dropout}} for lr, dropout in chosen]
-    assert "of 4 families 2 chose its highest rate, 1 its lowest, and 2 its lowest dropout" in tuning_page.edges(found)
+    assert "of 4 families, 2 chose the highest rate, 1 the lowest, and 2 the lowest dropout" in tuning_page.edges(found)
     first = {**found[0], "tried": [{"options": {}, "dev": 0.9}, {"options": found[0]["chosen"], "dev": 0.7}]}
     results = {("snli10k", "DA"): runs(0.1, dev=[0.5, 0.71, 0.6, *7 * [0.5], 0.95]) + runs(0.1, dev=[0.9], seed=1)}
-    assert tuning_page.again([first], results).endswith("was +1.0 to +1.0 points from the one here.")
+    assert tuning_page.again([first], results).endswith("differed from the one here by +1.0 to +1.0 points.")
     assert tuning_page.again([first], {}) == ""
 
 

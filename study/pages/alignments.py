@@ -31,22 +31,27 @@ def page(results: Results) -> str:
             lines.append([variant, *cells])
     even = [[pair["even"] for v in VARIANTS for pair, _ in aligned(bench, v, results)] for bench in benches]
     lines.append(["every word alike", *(percent(shares[0]) if shares else "–" for shares in even)])
+    unmeasured = (
+        " A question mark is a start that was not measured."
+        if any("? →" in cell for line in lines for cell in line)
+        else ""
+    )
     return "\n\n".join(
         (
             "# What attention finds",
-            "Where a word of a hypothesis stands in its premise, too: how much of the attention that it pays to the "
-            "premise is on that very word, in per cent, the mean over all such words of the test pairs: before "
-            "training (seed 0) → after it, mean ± standard deviation over the seeds (their number). The Gaussian "
-            "Transformer's is that of its last block, the mean of its heads.",
-            "One number stands for several things: a few words, “a” and “the” among them, are much of all of them, as "
-            "the second table says; a model may rightly attend to another word than the same; and much of it may be "
-            "there from the start, where equal words have equal vectors. A model near the last row attends to equal "
-            "words no more than to others. A question mark is a start that was not measured.",
+            "For hypothesis words that also occur in the premise: the percentage of their attention that falls on the "
+            "same word there, averaged over all such words of the test pairs, before training (seed 0) → after it, "
+            "mean ± standard deviation over the seeds (their number). The Gaussian Transformer's figure is the mean "
+            f"over the heads of its last block.{unmeasured}",
+            "Read the figures with care. A few words, “a” and “the” among them, make up much of the total, as the "
+            "second table shows; a model may rightly attend to a word other than the same one; and much of the weight "
+            "may be there from the start, where equal words have equal vectors. A model near the last row attends to "
+            "equal words no more than to others.",
             table(["model", *benches], lines),
-            table(["test pairs", "shared words", f"the {COMMONEST} commonest are", "of all"], commonest(benches)),
-            "A point for each run, its test accuracy above what its attention finds; the line is where every word has "
-            f"the same weight.{ranks(benches, results)}",
-            "![Test accuracy of every run above the weight on the same word, for each bench](alignments.png)\n",
+            table(["test pairs", "shared words", f"the {COMMONEST} most frequent", "share"], commonest(benches)),
+            "Each point below is a run: its test accuracy (vertical) against its attention on the same word "
+            f"(horizontal); the line marks uniform attention.{ranks(benches, results)}",
+            "![Test accuracy of every run against the weight on the same word, for each bench](alignments.png)\n",
         )
     )
 
@@ -64,7 +69,7 @@ def ranks(benches: Sequence[str], results: Results) -> str:
     if not said:
         return ""
     where = ", ".join(said)
-    return f" Over the models, ablations and those on an encoder apart, their rank correlation (Spearman's) is {where}."
+    return f" Spearman's rank correlation over the models, without ablations and encoder-based ones, is {where}."
 
 
 def commonest(benches: Sequence[str]) -> list[list[str]]:

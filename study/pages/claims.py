@@ -19,38 +19,39 @@ def page(results: Results) -> str:
     return "\n\n".join(
         (
             "# The papers' claims",
-            "The first variant's test accuracy less the second's, in points, with its 95 per cent interval for other "
-            "pairs of the kind and other seeds (Student's t for the seeds, the normal distribution for the pairs; "
-            f"{FEWEST_SEEDS} seeds of each are the fewest). It is not an interval for other training pairs, or for "
-            "another tuning. A claim holds, or is reversed, where Holm's procedure says so at 5 per cent, over all "
-            "rows of its section that the small budget has enough seeds of, measured or not. Undecided does not mean "
-            "that there is no difference. An interval that leaves out 0 is not corrected for the number of rows. Where "
-            "the seeds of one side spread several times as far as those of the other, a small p is too small. Verdicts "
-            "are those of the seeds there are: until all are trained, these are interim looks.",
+            "The first variant's test accuracy minus the second's, in points, with a 95 per cent interval over other "
+            "test pairs of the same kind and other seeds (Student's t for the seeds, the normal distribution for the "
+            f"pairs; each side needs {FEWEST_SEEDS} seeds). It does not cover other training pairs or another tuning. "
+            "A claim holds, or is reversed, where Holm's procedure decides so at 5 per cent, correcting for every row "
+            "of the section for which the small budget plans enough seeds, trained yet or not. Undecided does not mean "
+            "that there is no difference. The intervals themselves are not corrected for the number of rows, and where "
+            "one side's seeds spread several times as far as the other's, a small p is too small. Until all seeds are "
+            "trained, verdicts are interim looks.",
             "## What a part is worth",
-            "Variants of one family (GT, GCNN 150, CAFE 150) are trained with the rate and dropout that were "
-            "[tuned](tuning.md) for its whole model: one that lacks a part might do better with others. Decomposable "
-            "Attention with and without intra-attention, the attention model with and without vectors of unit length, "
-            "and the two on a frozen encoder were tuned each for itself. Here CAFE has encoders of 150 features, 10 "
-            "factors, a prediction of 200 and no intra-aligned vector in its LSTM, and the gated CNN 150 features. "
-            "The papers' own ablations are on other pairs: Guo et al.'s and Tay et al.'s on MultiNLI's dev set, Chen "
-            "et al.'s Table 2 on Quora's question pairs. Guo et al. print differences of 0.1 to 1.2 points between "
-            "priors, Tay et al. 0.2 to 3.8 between parts, which intervals of this width cannot tell from nothing. The "
-            "rows of one model on one bench share its runs: six differences of the same sign are not six findings. "
-            "The Gaussian's w and b hardly move from [their start](priors.md), which is ours.",
-            "Unit length is a setting of the Trento report, which does not say what it brings; words without a vector "
-            "then have a normal one, ten times as long, unless these have unit length, too, of which it says nothing. "
-            f"Of {PROTOCOL['epochs']} epochs {best_epochs('attention, unit vectors', results)} are the best, "
-            f"throughout {best_epochs('attention, unit vectors throughout', results)}. The aligned head on a frozen "
-            "encoder differs from the pooled one in "
-            "[more than alignment](index.md), and the encoder [has seen such pairs](models.md).",
+            "The variants of a family (GT, GCNN 150, CAFE 150) share the rate and dropout that were [tuned](tuning.md) "
+            "for its whole model; a variant that lacks a part might do better with others. Decomposable Attention with "
+            "and without intra-attention, the attention model with and without vectors of unit length, and the models "
+            "on a frozen encoder were each tuned on their own. In these ablations CAFE has encoders of 150 features, "
+            "10 factors, a prediction layer of 200 and no intra-aligned vector in its LSTM; the gated CNN has 150 "
+            "features. The papers' own ablations are on other pairs: Guo et al.'s and Tay et al.'s on MultiNLI's dev "
+            "set, Chen et al.'s Table 2 on Quora's question pairs. Guo et al. print differences of 0.1 to 1.2 points "
+            "between priors, Tay et al. 0.2 to 3.8 between parts, less than intervals of this width can tell from "
+            "zero. Rows of one model on one bench share its runs: six differences of the same sign are not six "
+            "findings. The Gaussian's w and b hardly move from [their start](priors.md), which is ours.",
+            "Unit length is a setting of the Trento report, which does not say what it brings. Words without a vector "
+            "then get a standard normal one, ten times as long as the others; the “throughout” variant scales those "
+            f"too, a case that the report does not mention. Of {PROTOCOL['epochs']} epochs, the best ones range from "
+            f"{best_epochs('attention, unit vectors', results)}, for “throughout” from "
+            f"{best_epochs('attention, unit vectors throughout', results)}. The aligned head on a "
+            "frozen encoder differs from the pooled one in [more than alignment](index.md), and the encoder [has seen "
+            "such pairs](models.md).",
             comparisons(CLAIMS, results),
             "## The order of the models",
-            "At the papers' sizes but for GCNN 150, which has half of them; the Gaussian Transformer from weights that "
-            "are [ours](order.md). The papers' accuracies are of SNLI's test set after training on all of SNLI, Chen "
-            "et al.'s of MultiNLI's; an LSTM is another one in each paper. Chen et al. say that without characters and "
-            "tags their model is nearly level with ESIM, which no test of a difference can show: the two stand in the "
-            "[tables](models.md).",
+            "Models have the papers' sizes, except for GCNN 150, which has half the width; the Gaussian Transformer "
+            "starts from weights that are [ours](order.md). The papers' accuracies are on SNLI's test set after "
+            "training on all of SNLI, Chen et al.'s on MultiNLI; each paper's LSTM is a different model. Chen et al. "
+            "say that without characters and tags their model is nearly level with ESIM, which no test for a "
+            "difference can show: compare the two in the [tables](models.md).",
             comparisons(ORDER, results) + "\n",
         )
     )
@@ -96,8 +97,8 @@ def least(found: Sequence[Row], rows: int) -> str:
         return ""
     points = sorted(gap.reach(LEVEL / max(rows, len(gaps))) for gap in gaps)
     return (
-        f" As seeds and pairs spread, the first step of Holm's procedure takes {points[0]:.1f} to {points[-1]:.1f} "
-        f"points, {median(points):.1f} in the middle row."
+        f" With this variance over seeds and pairs, a difference has to reach {points[0]:.1f} to {points[-1]:.1f} "
+        f"points, depending on the row (median {median(points):.1f}), to pass the first step of Holm's procedure."
     )
 
 

@@ -30,14 +30,14 @@ def page(results: Results) -> str:
     """A table and the learning curves for each bench."""
     parts = [
         "# Models on real pairs",
-        "Accuracy in per cent: mean ± standard deviation over the seeds (their number). Five together is what the mean "
-        "of five seeds' probabilities reaches, where the weights of all five were kept; the public implementations' "
-        "figures are of single models, with [other budgets](index.md). Dev accuracy is that of the best epoch, and so "
-        "the higher of the two. How fast each model is has [its own page](../speed/index.md). The Gaussian Transformer "
-        "starts from weights that are ours, the paper being silent: [from Glorot's](claims.md) it is "
-        f"behind{behind(OWN_START, results)}, and [the order of the models](order.md) says how it came to them.",
-        "The models on a frozen encoder are no peers of the others: all-MiniLM-L6-v2 of sentence-transformers was "
-        "trained on SNLI's and MultiNLI's pairs and on captions of Flickr30k, which SNLI's premises are. Its "
+        "Accuracy in per cent: mean ± standard deviation over the seeds (their number). “Five together” averages the "
+        "probabilities of five seeds, where the weights of all five were kept. The public implementations' figures "
+        "are of single models, with [other budgets](index.md). Dev accuracy is that of the best epoch, and so "
+        "optimistic. For each model's speed see [Speed](../speed/index.md). The Gaussian Transformer starts from "
+        "weights that are ours, since the paper gives none; [from Glorot's](claims.md) it is "
+        f"behind{behind(OWN_START, results)}. [The order of the models](order.md) says how that start was found.",
+        "The models on a frozen encoder are not comparable with the others: all-MiniLM-L6-v2 of sentence-transformers "
+        "was trained on SNLI's and MultiNLI's pairs and on Flickr30k's captions, from which SNLI's premises come. Its "
         "parameters are not counted.",
     ]
     for bench in BENCHES:
@@ -85,10 +85,10 @@ def beside_re2(results: Results) -> Iterator[str]:
         yield f"## Beside {OTHER}"
         yield (
             "RE2, a later model, was trained by its authors' code on the same pairs and vectors, with 1.2 million "
-            "parameters on `snli10k` and `sick` and 1.8 on `snli22k`, where it was stopped after 10 epochs. Nobody "
-            "trained a public implementation on `mnli20k`."
+            "parameters on `snli10k` and `sick` and 1.8 million on `snli22k`, where it was stopped after 10 epochs. "
+            "There is no public implementation's figure for `mnli20k`."
         )
-        yield table(["test pairs", "the best two here that stand on no encoder", OTHER], lines)
+        yield table(["test pairs", "the best two here without an encoder", OTHER], lines)
 
 
 def of(found: Sequence[Mapping[str, Any]], which: str) -> list[float]:
@@ -97,21 +97,31 @@ def of(found: Sequence[Mapping[str, Any]], which: str) -> list[float]:
 
 
 def missing(results: Results) -> str:
-    """What of the plan is not there, and what the rest took."""
+    """Which runs of the plan are not there, and what the rest took."""
     planned = list(jobs("cpu"))
-    done = sum(kept(job) is not None for job in planned)
+    left: dict[str, dict[str, list[int]]] = {}
+    for job in planned:
+        if kept(job) is None:
+            left.setdefault(job.bench, {}).setdefault(job.variant, []).append(job.seed)
+    done = len(planned) - sum(len(seeds) for variants in left.values() for seeds in variants.values())
+    runs = [f"- `{bench}`: {'; '.join(_seeds(*one) for one in variants.items())}" for bench, variants in left.items()]
     found = [result for group in results.values() for result in group]
     hours = sum(result["seconds"] for result in found) / 3600
     machines = sorted(
         {f"{r['machine']}, torch {r['torch']}, {r['threads']} thread{'s' * (r['threads'] > 1)} a run" for r in found}
     )
-    return (
-        f"{done} of the {len(planned)} runs of the small budget are done, {hours:.1f} hours of training, pauses "
-        f"included and tuning not, on {'; '.join(machines) or 'no machine yet'}. `make study DATA=folder "
-        "ENCODER=folder` trains the others. The small budget leaves out `snli58k`. On `snli10k` and `sick` it has five "
-        "seeds; of CAFE, the LSTM, the hybrid, the models on a frozen encoder and the gated CNN with 150 features it "
-        "has three, and of the gated CNN at its own width, which takes a core up to an hour for a run, one. `snli22k` "
-        f"has three seeds of the models that train fastest ({'; '.join(QUICK)}), and one of the others; `mnli20k` has "
-        "one; both have the gated CNN with 150 features alone. Ablations are trained on `snli10k` and `sick`, the "
-        "Gaussian Transformer's from Glorot's start on `snli22k`, too."
+    plan = (
+        f"{done} of the {len(planned)} runs of the small budget are done: {hours:.1f} hours of training, including "
+        f"pauses but not tuning, on {'; '.join(machines) or 'no machine yet'}. `make study DATA=folder "
+        "ENCODER=folder` trains the rest. The small budget plans five seeds on `snli10k` and `sick`, but three of "
+        "CAFE, the LSTM, the hybrid, the models on a frozen encoder and the gated CNN with 150 features, and one of "
+        "the gated CNN at its own width, of which a run takes a core up to an hour; on `snli22k` three seeds of the "
+        f"models that train fastest ({'; '.join(QUICK)}) and one of the others; on `mnli20k` one. The latter two have "
+        "the gated CNN with 150 features only. Ablations are on `snli10k` and `sick`; the Gaussian Transformer from "
+        "Glorot's start is on `snli22k`, too. `snli58k` is left to the large budget."
     )
+    return "\n\n".join([plan, "Missing runs, with their seeds:", "\n".join(runs)] if runs else [plan])
+
+
+def _seeds(variant: str, seeds: Sequence[int]) -> str:
+    return f"{variant} ({', '.join(map(str, seeds))})"

@@ -34,12 +34,12 @@ def page(results: Results) -> str:
     return "\n\n".join(
         (
             "# What the priors learn",
-            "w and b of each Gaussian prior of the Gaussian Transformer, a column for each seed, from the first "
-            "encoding block to the last interaction block. They start at "
+            "The scalars w and b of each Gaussian prior of the Gaussian Transformer, one value per seed, from the "
+            "first encoding block to the last interaction block. They start at "
             f"{starts[0]:.1f} and {starts[1]:.1f}, and the furthest has moved by {max(moved):.3f}. Near 0.1 a softplus "
-            "passes on a tenth of a step, so that Adam at a rate of 0.0002 moves them by some 0.02 in 1,000 steps at "
-            f"most; to their best epochs these runs took {min(steps, default=0):,} to {max(steps, default=0):,}. No "
-            f"run has moved one by more than {100 * max(shares):.0f} per cent of what its steps allow.",
+            "passes on a tenth of a step, so Adam at a rate of 0.0002 can move them by some 0.02 in 1,000 steps; up "
+            f"to their best epochs these runs took {min(steps, default=0):,} to {max(steps, default=0):,}. No run has "
+            f"moved a scalar by more than {100 * max(shares):.0f} per cent of what its steps allow.",
             table(["bench", "variant", "block", "w", "b"], lines),
             *window_section(),
         )
@@ -64,9 +64,9 @@ def window_section() -> tuple[str, str, str]:
     head = ["bench", "texts", "pairs", "windows", "other predictions", "largest difference", "largest logit"]
     return (
         "## Their window",
-        "By default the attention leaves out what its prior makes too small to matter. The same weights, seed 0, once "
-        "with every score and once so: of the test pairs, whose sentences are so short that no window pays, and of "
-        f"{TEXTS} texts of {WORDS:,} words made of the test set's premises; how many attentions took a window, how "
-        "many predictions became others, and how far the logits are apart.",
+        "By default, attention leaves out weights that its prior makes too small to matter. Here the same weights "
+        "(seed 0) ran once with every score and once with the automatic window, on the test pairs, which are too short "
+        f"for a window to pay, and on {TEXTS} texts of {WORDS:,} words made of the test set's premises: how many "
+        "attentions used a window, how many predictions changed, and the largest difference between logits.",
         table(head, lines) + "\n",
     )

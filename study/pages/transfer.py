@@ -31,18 +31,18 @@ def page(results: Results) -> str:
     return "\n\n".join(
         (
             "# Elsewhere than they were trained",
-            "Models of snli22k on other pairs, accuracy in per cent, mean ± standard deviation over the seeds; read "
-            "each beside what always saying the largest class would be worth there. MoNLI has no contradictions, and "
-            "Breaking NLI few neutral pairs; a prediction of a class that a file does not have is wrong. Pairs of "
-            "FraCaS without an answer are left out. Only SNLI's and SICK's pairs have part-of-speech tags, which CAFE "
-            "and the gated CNN with tags are trained to read. Pairs of Breaking NLI differ in one word; where it has "
-            "no vector, it shares a random one with others.",
-            "Breaking NLI (Glockner et al. 2018) replaces a word of SNLI's premises. The revised pairs (Kaushik et al. "
-            "2020) are SNLI's with a premise or a hypothesis that was changed by hand, so that the label is another. "
-            "MoNLI (Geiger et al. 2020) replaces a word by a more general or a more special one, in its negative pairs "
+            "Models trained on snli22k, tested on other pairs: accuracy in per cent, mean ± standard deviation over "
+            "the seeds. Compare each with the row of the largest class. MoNLI has no contradictions and Breaking NLI "
+            "few neutral pairs; predicting a class that a file does not have counts as wrong. Pairs of FraCaS without "
+            "an answer are left out. Only SNLI's and SICK's pairs have part-of-speech tags (from an automatic "
+            "tagger), which CAFE and the gated CNN with tags are trained to read. Pairs of Breaking NLI differ in one "
+            "word; if it has no vector, it shares a random one with others.",
+            "Breaking NLI (Glockner et al. 2018) replaces one word of an SNLI premise. The revised pairs (Kaushik et "
+            "al. 2020) are SNLI's with the premise or the hypothesis edited by hand so that the label changes. MoNLI "
+            "(Geiger et al. 2020) replaces a word by a more general or a more specific one; its negative pairs do so "
             "under a negation. FraCaS (Cooper et al. 1996) has textbook problems of semantics.",
-            "The models on a frozen encoder [have seen](models.md) SNLI and MultiNLI. Standard errors are those that "
-            f"the pairs alone leave.{below(trained, dict(zip(files, classes, strict=True)))}",
+            "The encoder of the last rows [has seen](models.md) SNLI and MultiNLI. Standard errors count the sampling "
+            f"of pairs only, not seeds.{below(trained, dict(zip(files, classes, strict=True)))}",
             table(["model (seeds)", *files], lines) + "\n",
         )
     )
@@ -55,4 +55,4 @@ def below(trained: Mapping[str, Sequence[Mapping[str, Any]]], classes: Mapping[s
     largest = {file: max(pairs) / sum(pairs) for file, pairs in classes.items() if pairs}
     best = {file: max(mean(r["accuracy"][file] for r in found) for found in trained.values()) for file in largest}
     lost = [file for file, share in largest.items() if best[file] <= share]
-    return f" No model is above the largest class on: {', '.join(lost)}." if lost else ""
+    return f" No model is above the largest class on: {'; '.join(lost)}." if lost else ""

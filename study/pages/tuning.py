@@ -21,10 +21,10 @@ def page(results: Results) -> str:
     return "\n\n".join(
         (
             "# Tuning",
-            f"Dev accuracy of {TUNING_BENCH} after at most {TUNING_EPOCHS} epochs, seed 0, for each learning rate and "
-            f"dropout that was tried: the rates at dropout {TUNING_DROPOUT}, then two more dropouts at the best rate. "
-            "What was chosen is used on every bench. With 1,000 dev pairs and one seed, differences of a point or so "
-            "are noise, and ten epochs favour what learns fast: Decomposable Attention is not done by then."
+            f"The best dev accuracy on {TUNING_BENCH} within {TUNING_EPOCHS} epochs, seed 0, for each learning rate "
+            f"and dropout: three rates at dropout {TUNING_DROPOUT}, then two more dropouts at the best rate. The "
+            "choice is used on every bench. With 1,000 dev pairs and one seed, differences of a point or so are noise, "
+            "and ten epochs favour what learns fast: Decomposable Attention is still improving then."
             f"{edges(found)}{again(found, results)}",
             table(["family", "rate, dropout: dev accuracy", "chosen"], lines) + "\n",
         )
@@ -36,8 +36,8 @@ def edges(found: Sequence[dict[str, Any]]) -> str:
     rates = [held["chosen"]["lr"] for held in found]
     lowest = sum(held["chosen"]["dropout"] == min(DROPOUTS) for held in found)
     return (
-        f" The grid is small: of {len(found)} families {rates.count(max(RATES))} chose its highest rate, "
-        f"{rates.count(min(RATES))} its lowest, and {lowest} its lowest dropout; beyond these nothing was tried."
+        f" The grid is small: of {len(found)} families, {rates.count(max(RATES))} chose the highest rate, "
+        f"{rates.count(min(RATES))} the lowest, and {lowest} the lowest dropout; nothing beyond these was tried."
     )
 
 
@@ -51,7 +51,7 @@ def again(found: Sequence[dict[str, Any]], results: Results) -> str:
     if not points:
         return ""
     return (
-        " For the tables the chosen options were trained again with the same seed; that lexicon has the words of the "
-        "test pairs, too, whose vectors have a part in the spread of the random ones. After as many epochs dev "
-        f"accuracy was {min(points):+.1f} to {max(points):+.1f} points from the one here."
+        " The runs of the other pages repeat the chosen options with the same seed, but with a lexicon that also holds "
+        "the test words, which slightly changes the scale of the random vectors. Within as many epochs, their dev "
+        f"accuracy differed from the one here by {min(points):+.1f} to {max(points):+.1f} points."
     )
