@@ -202,9 +202,9 @@ def page(held: dict[str, Any]) -> str:
         *_changed(held["modules"]),
         _table(held["modules"] | {"all": dict(total)}),
         "Too slow: stopped after three times the time that its tests take.",
-        "## Survivors",
+        "### Survivors",
         *_reasons(held["survivors"]),
-        "## Branches",
+        "### Branches",
         f"The same tests without mutants reach {reached['covered_lines']:,} of {reached['num_statements']:,} "
         f"statements and {reached['covered_branches']} of {reached['num_branches']} branches, "
         f"{_share(reached['covered_branches'], reached['num_branches'])} (coverage.py, which does not see what is "
@@ -219,7 +219,9 @@ def _changed(modules: Collection[str]) -> Iterator[str]:
     names = [str(path.relative_to(LIBRARY)) for path in sorted(LIBRARY.rglob("*.py")) if "def " in path.read_text()]
     missing = ", ".join(f"`{name}`" for name in names if name not in modules)
     if missing:
-        yield f"Not counted here, for they have changed since, and the branches below are those of before: {missing}."
+        yield (
+            f"Not counted, because they changed since the measurement (the branches below are of before): {missing}."
+        )
 
 
 def _share(part: int, whole: int) -> str:

@@ -81,12 +81,12 @@ def page(held: dict[str, Any]) -> str:
         "loaded; `torch.onnx.export(dynamo=True)` in onnxruntime) were made from the first batch alone and read the "
         f"nine others and {ones}.",
         _table(rows),
-        "## The meta device",
+        "### The meta device",
         "There, outputs and gradients have the shapes and dtypes that they have on the CPU, and no operator of the "
         "layers and models above makes a tensor elsewhere."
         if not elsewhere
         else f"Operators that make a tensor elsewhere: {elsewhere}.",
-        "## What torch cannot do, and the way round",
+        "### What torch cannot do, and the way round",
         limits.said(found),
     ]
     return "\n\n".join(parts) + "\n"

@@ -97,7 +97,7 @@ def page(held: dict[str, Any]) -> str:
         "A dash stands where torch cannot take an `nn.LSTM`: "
         + "; ".join(f'{k}, "{v}"' for k, v in lstm.items())
         + ".",
-        "## Two processes",
+        "### Two processes",
         f"Largest difference from one process after {held['steps']} steps with momentum, in float64, on batches of "
         f"{parallel.BATCH} that two gloo processes share as {parallel.BATCH - small} and {small}; the parameters "
         "themselves moved by as much as the last column says. `fully_shard` takes no scalar parameters "
@@ -108,7 +108,7 @@ def page(held: dict[str, Any]) -> str:
         "confusion is equal. Two processes that were killed and started again end in the same bits as two that were "
         "not.",
         _launched_table(held["launched"]),
-        "## Workers, copies, other dtypes and devices",
+        "### Workers, copies, other dtypes and devices",
         f"Batches from two worker processes, equal to the bit to those made in the process itself: {workers}.",
         "Largest difference of the outputs of a copy:",
         _table(held["copies"]),

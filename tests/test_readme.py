@@ -5,10 +5,12 @@ import importlib
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nli_common.commands import main
+from runs import run_script, write_corpora
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "examples/README.md"]
@@ -26,6 +28,19 @@ def blocks(page: str, language: str) -> list[str]:
 def test_python_blocks_run(page: str) -> None:
     for code in blocks(page, "python"):
         exec(compile(code, page, "exec"), {"__name__": "page"})
+
+
+def test_a_run_is_used_from_python_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = blocks("examples/README.md", "python")
+    options = ["--hidden-size", "8", "--vector-size", "8", "--epochs", "1", "--output", tmp_path / "runs" / "snli"]
+    trained = run_script("train", *write_corpora(tmp_path), *options)
+    assert trained.returncode == 0, trained.stderr
+    monkeypatch.chdir(tmp_path)
+    said: dict[str, Any] = {"__name__": "page"}
+    exec(compile(code, "examples/README.md", "exec"), said)
+    predicted = run_script("predict", "--run", "runs/snli", "--premise", "Bob is awake.", "--hypothesis", "Bob sleeps.")
+    shares = dict(line.split() for line in predicted.stdout.splitlines())
+    assert shares == {label: f"{share:.4f}" for label, share in zip(said["pair"].labels, said["shares"], strict=True)}
 
 
 def test_there_is_code_to_run() -> None:

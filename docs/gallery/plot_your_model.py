@@ -26,7 +26,7 @@ from nlilayers.masking import masked_max, masked_mean
 # It is built as most models of this field are: encode each sentence, align the two,
 # compare each word with what was aligned to it, pool, classify. A sentence comes as
 # ``tokens`` and a ``mask``. The mask is true for real words and false for padding,
-# and every layer takes it as it is.
+# and every layer that looks beyond a word takes it as it is.
 
 
 class Matcher(nn.Module):

@@ -1,4 +1,4 @@
-"""The one place that knows how a mask is applied.
+"""How masks are applied, everywhere but in the blocks of windowed attention.
 
 A mask is boolean, ``(batch, length)``, and **True marks a real token**. (The ``key_padding_mask`` of
 :class:`torch.nn.MultiheadAttention` marks the padding instead: pass its negation here.) A padded position never
