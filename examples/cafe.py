@@ -173,7 +173,8 @@ class WordFeatures(nn.Module):
         self.vectors = WordVectors(lexicon)
         self.characters = WordCharacters(lexicon)
         self.char_cnn = CharacterCNN(self.characters.num_characters, config) if config.char_filters else None
-        self.tags = nn.Embedding(NUM_TAGS, config.tag_size) if config.tag_size else None
+        self.reads_tags = config.tag_size > 0
+        self.tags = nn.Embedding(NUM_TAGS, config.tag_size) if self.reads_tags else None
 
     def forward(self, sentence: Sentence) -> Tensor:
         """Words ``(b, n, size)``."""

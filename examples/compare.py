@@ -8,6 +8,7 @@ without its last part, as in ``snli-0 snli-1 snli-2``.
 
 import statistics
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -31,26 +32,29 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
     for place, run in enumerate(runs):
         if run.resolve() in [other.resolve() for other in runs[:place]]:
             raise InputError(f"{run}: is named twice")
-    names = [run.name if [other.name for other in runs].count(run.name) == 1 else str(run) for run in runs]
+    stems = [run.with_name(run.name.rpartition("-")[0] or run.name) if group else run for run in runs]
+    alike = Counter(stem.name for stem in dict.fromkeys(stems))
     columns: dict[str, list[dict[str, Any]]] = {}
-    for name, run in zip(names, runs, strict=True):
+    for stem, run in zip(stems, runs, strict=True):
         split, metrics = held_metrics(Run(run).metrics)
-        title = name.rpartition("-")[0] if group and "-" in name else name
+        title = stem.name if alike[stem.name] == 1 else str(stem)
         columns.setdefault(title if split == "test" else f"{title} (dev)", []).append(metrics)
-    rows = dict.fromkeys(key for column in columns.values() for key in accuracies(column[0]))
+    rows = dict.fromkeys(key for column in columns.values() for metrics in column for key in accuracies(metrics))
     table = Table(box=None, pad_edge=False)
     table.add_column("accuracy")
     for name, column in columns.items():
         table.add_column(name if len(column) == 1 else f"{name} ({len(column)} runs)", justify="right")
     for row in rows:
-        table.add_row(row, *(cell([accuracies(metrics).get(row) for metrics in column]) for column in columns.values()))
+        cells = (cell([accuracies(metrics).get(row) for metrics in column]) for column in columns.values())
+        table.add_row(row[1], *cells)
     Console(markup=False, emoji=False).print(table)
 
 
-def accuracies(metrics: dict[str, Any]) -> dict[str, float]:
-    """Every accuracy of a run under the name of its row."""
-    groups = {**metrics["per_class"], **metrics["per_phenomenon"]}
-    return {"all": metrics["accuracy"]} | {f"  {name}": value for name, value in groups.items()}
+def accuracies(metrics: dict[str, Any]) -> dict[tuple[str, str], float]:
+    """Every accuracy of a run under its group, for a class and a phenomenon may share a name, and its row's name."""
+    groups = ("per_class", "per_phenomenon")
+    rows = {(group, f"  {name}"): value for group in groups for name, value in metrics[group].items()}
+    return {("", "all"): metrics["accuracy"]} | rows
 
 
 def cell(values: list[float | None]) -> str:

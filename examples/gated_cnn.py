@@ -142,6 +142,7 @@ class WordFeatures(nn.Module):
         super().__init__()
         self.words = WordVectors(lexicon, trained=config.train_vectors)
         self.composed = ComposedCharacters(config, lexicon) if config.use_chars else None
+        self.reads_tags = config.use_pos
         self.num_tags = config.num_tags if config.use_pos else 0
         if config.use_pos and len(lexicon.tags) > self.num_tags:
             raise ValueError(f"num_tags must be at least the lexicon's {len(lexicon.tags)} tags, got {self.num_tags}")

@@ -9,6 +9,7 @@ Commands::
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -92,6 +93,11 @@ class GaussianTransformerConfig:
         d, heads = self.hidden_size, self.num_heads
         if d % 2 or d % heads:
             raise ValueError(f"hidden_size must be even and a multiple of {heads} heads, got {d}")
+
+    @property
+    def encoder_folder(self) -> Path | None:
+        """What is read beside the model's own weights."""
+        return None if self.encoder is None else Path(self.encoder)
 
     def new_prior(self) -> nn.Module:
         """A prior for one self-attention, of all its heads or of each."""

@@ -208,7 +208,7 @@ class Words(nn.Module):
         if 0 < num_tags < len(lexicon.tags):
             raise ValueError(f"num_tags must be 0 or at least the {len(lexicon.tags)} tags of the data, got {num_tags}")
         self.vectors = WordVectors(lexicon)
-        self.num_tags, self.dim = num_tags, lexicon.dim + num_tags
+        self.num_tags, self.dim, self.reads_tags = num_tags, lexicon.dim + num_tags, num_tags > 0
 
     def forward(self, sentence: Sentence) -> Tensor:
         """Words ``(b, n)`` → ``(b, n, dim)``."""

@@ -1,6 +1,7 @@
 """Two small models on the same frozen features of an encoder: one pools each sentence, one aligns their words first."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import torch
@@ -31,6 +32,11 @@ class _Head:
         """Refuse sizes that make no model."""
         require_at_least(1, self, "hidden_size", "num_classes")
         require_dropout(self)
+
+    @property
+    def encoder_folder(self) -> Path:
+        """What is read beside the model's own weights."""
+        return Path(self.encoder)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 
-from nli_common.batches import PairDataset, loader
+from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.corpora import scheme_of
 from nli_common.models import build
-from nli_common.training import EVALUATION_BATCH
 from study.alignments import same_words
 from study.plan import BENCHES, ENCODED, VARIANTS, Job
 from study.results import kept
@@ -56,7 +55,7 @@ def start(job: Job, places: Places) -> float | None:
     torch.manual_seed(job.seed)
     model = build(settings.script, dataclasses.replace(settings.config, num_classes=len(labels)), lexicon)
     test = PairDataset(corpora["test"], lexicon, labels, corpora["test"].phenomena)
-    found = same_words(model, loader(test, EVALUATION_BATCH, None))
+    found = same_words(model, evaluation_loader(test))
     return None if found is None else found["found"]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nli_common.batches import PairDataset, loader
+from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.data import Batch, Corpus, open_corpus
 from nli_common.evaluating import evaluate_on
 from nli_common.files import read_json
@@ -28,7 +28,6 @@ from nli_common.script import Script
 from nli_common.table_runs import Settings, settle
 from nli_common.tables import Row
 from nli_common.train_runs import train_run
-from nli_common.training import EVALUATION_BATCH
 from nlilayers import GaussianPrior
 from study.alignments import same_words
 from study.files import prepared
@@ -162,7 +161,7 @@ def reread(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[
     lexicon = Lexicon.load(run.lexicon)
     corpus = _corpus(bench.test, places)
     dataset = PairDataset(corpus, lexicon, run.read_config()["labels"], corpus.phenomena)
-    return restore(settings.script, run, lexicon), loader(dataset, EVALUATION_BATCH, None)
+    return restore(settings.script, run, lexicon), evaluation_loader(dataset)
 
 
 def tested(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[dict[str, float], Tensor]:

@@ -38,6 +38,13 @@ def test_places_are_those_of_the_labelled_pairs(pairs: Path, tmp_path: Path) -> 
     }
 
 
+def test_a_pair_counts_once_in_each_of_its_categories(pairs: Path, tmp_path: Path) -> None:
+    annotations = tmp_path / "matched.txt"
+    annotations.write_text("1n #NEGATION #NEGATION\n3c #TENSEDIFF #TENSE\n4e #MODAL\n4e #BELIEF\n")
+    places = {"belief": [2], "modal": [2], "negation": [0], "tense difference": [1]}
+    assert read_categories(annotations, pairs) == places
+
+
 @pytest.mark.parametrize("line", ["1n", "1n MODAL", "1n #MODAL coref", "1n #"])
 def test_other_lines_are_refused(pairs: Path, tmp_path: Path, line: str) -> None:
     annotations = tmp_path / "matched.txt"

@@ -286,6 +286,43 @@ def test_two_way_entailment_is_predicted_and_evaluated_by_its_own_labels(tmp_pat
     assert done.returncode == 0 and (tmp_path / "run" / "evaluation-rte_1.0_one.json").exists()
 
 
+def test_what_a_reader_should_know_of_a_prediction_is_said(tmp_path: Path, corpora: list[str]) -> None:
+    """That the run is not finished, and that a model which was given tags is given none."""
+    output, pair = tmp_path / "run", ("--premise", "a dog is running", "--hypothesis", "a dog runs")
+    tags = SCRIPT.with_name("lstm_attention.py")
+    few = ["--epochs", "2", "attention-model", "--hidden-size", "8", "--num-tags", "47"]
+    done = run_script("train", *corpora, "--vector-size", "8", "--output", output, *few, script=tags)
+    assert done.returncode == 0, done.stderr
+    done = run_script("predict", "--run", output, *pair, script=tags)
+    told = "note: the run's pairs had part-of-speech tags, which this model reads; this pair has none\n"
+    assert done.returncode == 0 and done.stderr == told and len(done.stdout.splitlines()) == 3
+    (output / "metrics.json").rename(tmp_path / "metrics.json")
+    (output / "checkpoint.safetensors").write_bytes(b"")
+    done = run_script("explain", "--run", output, *pair, script=tags)
+    assert done.stderr == f"note: {output}: this run is not finished; these are its best weights so far\n{told}"
+    done = run_script("evaluate", "--run", output, "--test", corpora[-1], script=tags)
+    assert "this run is not finished; these are its best weights so far" in done.stdout and done.returncode == 0
+
+
+def test_compare_keeps_a_class_and_a_phenomenon_of_one_name_apart(run: Path, tmp_path: Path) -> None:
+    metrics = json.loads((run / "metrics.json").read_text())
+    metrics["test"] |= {"per_class": {"neutral": 0.123}, "per_phenomenon": {"neutral": 0.456}}
+    for name, per_phenomenon in (("a-0", {"neutral": 0.456}), ("a-1", {"neutral": 0.456, "late": 0.25})):
+        (tmp_path / name).mkdir()
+        metrics["test"]["per_phenomenon"] = per_phenomenon
+        (tmp_path / name / "metrics.json").write_text(json.dumps(metrics))
+    said = run_script(tmp_path / "a-0", tmp_path / "a-1", "--group", script=SCRIPT.with_name("compare.py")).stdout
+    assert "12.3" in said and "45.6" in said and "25.0" in said
+
+
+def test_compare_keeps_a_class_groups_of_other_folders_apart(run: Path, tmp_path: Path) -> None:
+    for name in ("a/run-0", "b/run-1"):
+        (tmp_path / name).mkdir(parents=True)
+        shutil.copy(run / "metrics.json", tmp_path / name)
+    said = run_script(*(tmp_path / n for n in ("a/run-0", "b/run-1")), "--group", script=SCRIPT.with_name("compare.py"))
+    assert "±" not in said.stdout and "(2 runs)" not in said.stdout
+
+
 def test_compare_keeps_runs_apart_unless_they_are_grouped(run: Path, tmp_path: Path) -> None:
     for name, accuracy in (("a/run-0", 0.5), ("b/run-0", 0.7), ("c/run-1", 0.6)):
         metrics = json.loads((run / "metrics.json").read_text())

@@ -1,6 +1,7 @@
 """Vectors from a pretrained encoder: what they are, that each sentence is read once, and the model on top of them."""
 
 import copy
+import dataclasses
 import json
 import os
 import pickle
@@ -16,17 +17,35 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 from torch import Tensor, nn
 from torch.testing import assert_close
-from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizerFast
+from transformers import (
+    AutoModel,
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    BertTokenizerFast,
+    GPT2Config,
+    PretrainedConfig,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    T5Config,
+)
 
 import runs
-from gaussian_transformer import GaussianTransformer, GaussianTransformerConfig
+from gaussian_transformer import SCRIPT, GaussianTransformer, GaussianTransformerConfig
 from nli_common import contextual
 from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix, VectorCache
 from nli_common.data import Sentence
 from nli_common.errors import InputError
+from nli_common.evaluating import read_pair
+from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
+from nli_common.runs import Run
+from nli_common.train_runs import train_run
 from nlilayers.masking import lengths_to_mask
 from strategies import normal
 
@@ -124,6 +143,45 @@ def test_numbers_too_large_for_half_precision_stay_finite(folder: Path, tmp_path
     vectors = ContextualVectors(folder, LEXICON, tmp_path / "cache.sqlite3")
     vectors._encoder[1].embeddings.LayerNorm.bias.data.fill_(1e9)
     assert torch.all(vectors(sentence([0, 1]))[0] == 65504)
+
+
+def other_encoder(folder: Path, config: PretrainedConfig) -> Path:
+    """A tiny encoder of another family, with the tokenizer of the first."""
+    torch.manual_seed(0)
+    AutoModel.from_config(config).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer(), unk_token="[UNK]").save_pretrained(folder)
+    return folder
+
+
+def tokenizer() -> Tokenizer:
+    made = Tokenizer(WordLevel({piece: k for k, piece in enumerate(PIECES)}, unk_token="[UNK]"))
+    made.pre_tokenizer = Whitespace()
+    return made
+
+
+OTHERS = {
+    "roberta": RobertaConfig(
+        vocab_size=len(PIECES), max_position_embeddings=LONGEST, pad_token_id=1, bos_token_id=0, eos_token_id=2, **SIZES
+    ),
+    "gpt2": GPT2Config(vocab_size=len(PIECES), n_positions=LONGEST, n_embd=6, n_layer=2, n_head=3),
+    "t5": T5Config(vocab_size=len(PIECES), d_model=6, d_kv=2, d_ff=11, num_layers=2, num_heads=3),
+}
+
+
+@pytest.mark.parametrize("family", OTHERS)
+def test_encoders_of_other_families_are_read(family: str, tmp_path: Path) -> None:
+    """RoBERTa's first positions are none of a text, GPT-2 has no padding, and T5 a decoder, which is left out."""
+    vectors = ContextualVectors(other_encoder(tmp_path, OTHERS[family]), LEXICON, tmp_path / "cache.sqlite3")
+    layers = vectors(sentence([0, 5], [0] * (LONGEST + 4)))
+    assert layers.shape == (3, 2, LONGEST + 4, 6) and layers.isfinite().all()
+    seen = layers[:, 1].abs().amax((0, 2)) > 0
+    assert int(seen.sum()) == {"roberta": LONGEST - 2, "gpt2": LONGEST, "t5": LONGEST + 4}[family]
+    assert_close(layers[:, 0, :2], vectors(sentence([0, 5]))[:, 0], atol=1e-6, rtol=2**-10)
+
+
+def test_half_a_character_is_a_word_like_any_other(folder: Path, tmp_path: Path) -> None:
+    vectors = ContextualVectors(folder, Lexicon.random(["cat", "a\ud800"], 5), tmp_path / "cache.sqlite3")
+    assert vectors(sentence([0, 1, 0])).isfinite().all()
 
 
 # What the module is
@@ -408,3 +466,19 @@ def test_a_run_trains_predicts_and_resumes_from_the_file(
     finally:
         folder_moved.rename(folder)
     assert result.returncode == 2 and result.stderr.count("\n") == 1 and str(folder) in result.stderr
+
+
+def test_a_run_belongs_to_its_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one at the same place would be read by weights that were learned on the first."""
+    monkeypatch.setattr(contextual, "CACHE", tmp_path)
+    encoder, run = write_encoder(tmp_path / "encoder"), Run(tmp_path / "run")
+    config = GaussianTransformerConfig(hidden_size=6, num_heads=3, num_encoding_blocks=1, encoder=str(encoder))
+    given = (SCRIPT, config, dataclasses.replace(SCRIPT.quick, epochs=1), Data(pairs=100, vector_size=3), 0, run)
+    train_run(*given)
+    read_pair(SCRIPT, run, "a cat sat", "a dab")
+    train_run(*given)
+    write_encoder(encoder, seed=1)
+    with pytest.raises(InputError, match=f"--run {run.folder}: was trained on another encoder than is in {encoder}"):
+        read_pair(SCRIPT, run, "a cat sat", "a dab")
+    with pytest.raises(InputError, match=f"{run.folder}.*encoder"):
+        train_run(*given)

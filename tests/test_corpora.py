@@ -94,6 +94,7 @@ def test_quora_release_with_quoted_line_ends_and_an_empty_question(tmp_path: Pat
     first, second, third = read_pairs(write(tmp_path / "quora.tsv", text))
     assert first == Pair(["What", "is", "it", "?"], ["What", "is", "it", "?"], "duplicate")
     assert (second.label, third.label) == ("-", "not_duplicate")
+    assert len(list(read_pairs(write(tmp_path / "quora.tsv", text + "\n\n")))) == 3, "blank lines"
     with pytest.raises(InputError, match=r"quora.tsv:2: expected 6 columns, got 2"):
         list(read_pairs(write(tmp_path / "quora.tsv", header + "0\t1\n")))
     with pytest.raises(InputError, match=r"quora.tsv:2: unknown label '7'"):
@@ -274,6 +275,12 @@ def test_parse_leaves_of_deep_trees() -> None:
         ("3,000.50 at 10:30 on 1/2", "3,000.50 at 10:30 on 1/2"),
         ("the U.S. economy ...", "the U.S. economy ..."),
         ("a well-known naïve Größe, 東京!", "a well-known naïve Größe , 東京 !"),
+        ("He cannot swim. CANNOT he?", "He can not swim . CAN NOT he ?"),
+        ('"Stop," she said ("now")', "`` Stop , '' she said ( `` now '' )"),
+        ("“Stop”, ‘now’", "`` Stop '' , ` now '"),
+        ("a dog -- a big one", "a dog -- a big one"),
+        ("wait---what", "wait --- what"),
+        ("cannots", "cannots"),
         ("  ", ""),
     ],
 )

@@ -2,8 +2,16 @@
 
 import pytest
 import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
 
-from nli_common.metrics import metrics_of
+from nli_common import metrics
+from nli_common.batches import PairDataset, evaluation_loader
+from nli_common.corpora import Pair
+from nli_common.data import Corpus, Sentence
+from nli_common.errors import InputError
+from nli_common.lexicon import Lexicon
+from nli_common.metrics import metrics_of, predictions
 
 
 def test_metrics_counted_by_hand() -> None:
@@ -13,3 +21,60 @@ def test_metrics_counted_by_hand() -> None:
     assert found["per_class"] == pytest.approx({"a": 2 / 3, "b": 1 / 2, "c": 1.0})
     assert found["per_phenomenon"] == pytest.approx({"x": 1 / 2, "y": 2 / 3})
     assert found["accuracy"] == pytest.approx(4 / 6) and found["pairs"] == 6
+
+
+class Longer(nn.Module):
+    """Class 1 where the premise has more words than the hypothesis; remembers how much it was given at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: list[tuple[int, int, int]] = []
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        self.shapes.append((len(premise.tokens), premise.tokens.shape[1], hypothesis.tokens.shape[1]))
+        assert premise.pos is not None and premise.pos.shape == premise.tokens.shape
+        longer = premise.mask.sum(1) > hypothesis.mask.sum(1)
+        return torch.stack([~longer, longer], dim=1).float()
+
+
+def test_long_sentences_are_read_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pair of 3,000 words would otherwise pad 255 others to its length, and their matrices of scores with them."""
+    lengths = [(2, 3), (40, 1), (5, 4), (1, 60), (3, 2), (6, 7), (2, 1), (9, 9)]
+    pairs = [
+        Pair(["a"] * n, ["b"] * m, "entailment" if n <= m else "neutral", ["X"] * n, ["Y"] * m) for n, m in lengths
+    ]
+    corpus = Corpus.from_pairs(pairs, "this test")
+    lexicon = Lexicon.random(corpus.words, 2, tags=corpus.tags)
+    batches = evaluation_loader(PairDataset(corpus, lexicon, ("entailment", "neutral"), [""]))
+    model = Longer()
+    whole = predictions(model, batches, Accelerator(cpu=True))
+    assert model.shapes == [(8, 40, 60)] and torch.equal(whole[0], whole[1])
+    model.shapes.clear()
+    monkeypatch.setattr(metrics, "CELLS", 2 * 60**2 + 1)
+    few = predictions(model, batches, Accelerator(cpu=True))
+    assert [pairs for pairs, *_ in model.shapes] == [2, 2, 2, 2]
+    assert all(pairs * max(n, m) ** 2 <= metrics.CELLS for pairs, n, m in model.shapes)
+    assert min(max(n, m) for _, n, m in model.shapes) < 10, "padded no further than need be"
+    assert all(map(torch.equal, whole, few))
+    monkeypatch.setattr(metrics, "CELLS", 1)
+    model.shapes.clear()
+    assert torch.equal(predictions(model, batches, Accelerator(cpu=True))[0], whole[0])
+    assert len(model.shapes) == 8, "one that is too long by itself is read by itself"
+
+
+class Huge(Longer):
+    """Wants more memory than there is for a sentence of 60 words."""
+
+    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+        if hypothesis.tokens.shape[1] == 60:
+            torch.empty(1 << 60)
+        return super().forward(premise, hypothesis)
+
+
+def test_too_little_memory_is_told_with_the_pairs_that_need_it() -> None:
+    pairs = [Pair(["a"] * 9, ["b"] * m, "neutral", ["X"] * 9, ["Y"] * m) for m in (3, 60)]
+    corpus = Corpus.from_pairs(pairs, "this test")
+    lexicon = Lexicon.random(corpus.words, 2, tags=corpus.tags)
+    batches = evaluation_loader(PairDataset(corpus, lexicon, ("entailment", "neutral"), [""]))
+    with pytest.raises(InputError, match="out of memory: 2 pairs, the longest sentences of 9 and 60 words"):
+        predictions(Huge(), batches, Accelerator(cpu=True))

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from decomposable_attention import SCRIPT, DecomposableAttentionConfig
+from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
 from nli_common.batches import PairDataset, loader
+from nli_common.data import Sentence
+from nli_common.errors import InputError
 from nli_common.inputs import Data
 from nli_common.models import build
 from nli_common.recipe import Recipe, reseed
@@ -77,13 +79,32 @@ def test_another_seed_is_another_run(tmp_path: Path) -> None:
 
 
 def test_the_best_epochs_weights_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dev, kept = iter([0.5, 0.9, 0.7]), []
-    monkeypatch.setattr("nli_common.training.evaluate", lambda *_: {"accuracy": next(dev)})
+    right, kept = iter([5, 9, 7]), []
+    gold = torch.zeros(10)
+    monkeypatch.setattr("nli_common.training.predictions", lambda *_: (torch.arange(10) >= next(right), gold, gold))
     monkeypatch.setattr(
         "nli_common.training.save_weights", lambda path, model: kept.append(path) or save_weights(path, model)
     )
     history(dataclasses.replace(RECIPE, epochs=3), 0, tmp_path / "run")
     assert len(kept) == 2, "after the first epoch and after the second"
+
+
+def test_what_a_run_draws_is_of_the_model_without_dropout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    monkeypatch.setattr("nli_common.train_runs.plot_first_pair", lambda model, *_: drawn.append(model.training))
+    history(dataclasses.replace(RECIPE, epochs=1), 0, tmp_path / "run")
+    assert drawn == [False]
+
+
+def test_a_training_that_needs_more_memory_than_there_is_says_so(tmp_path: Path) -> None:
+    class Huge(DecomposableAttention):
+        def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+            torch.empty(1 << 60)
+            return super().forward(premise, hypothesis)
+
+    script = dataclasses.replace(SCRIPT, models={DecomposableAttentionConfig: Huge})
+    with pytest.raises(InputError, match=r"out of memory: 32 pairs, .* a smaller --batch-size may fit"):
+        train_run(script, CONFIG, RECIPE, DATA, 0, Run(tmp_path / "run"))
 
 
 @pytest.mark.parametrize(("intra_attention", "rate"), [(False, 0.05), (True, 0.025)])

@@ -139,6 +139,18 @@ def test_numbers_that_make_no_recipe(name: str, value: float, message: str) -> N
     assert Recipe().problems() == []
 
 
+def test_the_rate_falls_to_none_above_its_start() -> None:
+    assert Recipe(optimizer="adamwr", lr=1e-5, min_lr=4e-5).problems() == [
+        "--min-lr must be at most --lr, 1e-05, got 4e-05"
+    ]
+    for recipe in (
+        Recipe("adamwr", lr=4e-5, min_lr=4e-5),
+        Recipe("adamwr", min_lr=1.0),
+        Recipe("adam", 1e-5, min_lr=1),
+    ):
+        assert recipe.problems() == []
+
+
 def test_adamwr_decays_matrices_and_no_scalar() -> None:
     """Decay would draw a softplus's argument to 0, and its value away from it."""
     layer = nn.Linear(2, 2)

@@ -261,6 +261,8 @@ def test_options_for_all_rows(tmp_path: Path) -> None:
         option, value = wrong.split("=")
         with pytest.raises(InputError, match=f"--options {option}: expected .*, got '{value}'"):
             converted(part, parse_options([wrong]))
+    with pytest.raises(InputError, match="--options epochs: is given twice"):
+        parse_options(["epochs=3", "lr=1", "epochs=5"])
     for wrong in ("epochs", "=3", "a b=3"):
         with pytest.raises(InputError, match="expected NAME=VALUE"):
             parse_options([wrong])

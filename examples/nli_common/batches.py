@@ -13,6 +13,7 @@ from nli_common.data import Batch, Corpus, Ints, Ragged, Sentence
 from nli_common.lexicon import Lexicon
 
 BATCHES_PER_POOL = 50
+EVALUATION_BATCH = 256
 
 
 class PairDataset(Dataset[Batch]):
@@ -164,6 +165,11 @@ def loader(
         sampler = LengthBuckets(premise, batch_size, seed)
     pairs = dataset if limit is None else Subset(dataset, range(min(limit, len(dataset))))
     return DataLoader(pairs, batch_sampler=sampler, collate_fn=_as_it_is)
+
+
+def evaluation_loader(dataset: PairDataset, limit: int | None = None) -> "DataLoader[Batch]":
+    """Batches in a fixed order, by premise length; of the first ``limit`` pairs, if given."""
+    return loader(dataset, EVALUATION_BATCH, None, limit=limit)
 
 
 def shared(batches: "DataLoader[Batch]", process: int, processes: int) -> "DataLoader[Batch]":

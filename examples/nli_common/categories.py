@@ -40,14 +40,14 @@ def read_categories(annotations: Path, pairs: Path) -> dict[str, list[int]]:
     Raises:
         InputError: if a line has another form, or no pair of the file is annotated.
     """
-    of_pair: dict[str, list[str]] = {}
+    of_pair: defaultdict[str, dict[str, None]] = defaultdict(dict)  # in their order, each once
     for number, line in text_lines(annotations):
         fields = line.split()
         if not fields:
             continue
         if len(fields) < 2 or not all(field.startswith("#") and len(field) > 1 for field in fields[1:]):
             raise InputError.at(annotations, number, f"expected a pair's ID and its #CATEGORIES, got {line!r}")
-        of_pair[fields[0]] = [_category_of(field[1:].lower()) for field in fields[1:]]
+        of_pair[fields[0]] |= dict.fromkeys(_category_of(field[1:].lower()) for field in fields[1:])
     places: defaultdict[str, list[int]] = defaultdict(list)
     labelled = (pair for pair in read_pairs(pairs) if pair.label != NO_LABEL)
     for place, pair in enumerate(labelled):

@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -100,7 +101,8 @@ class ContextualVectors(nn.Module):
         """What the encoder makes of each sentence, as the file holds it."""
         tokenizer, encoder = self._encoder
         device = self.like.device
-        texts = [list(words) for words in sentences]
+        # Half a character, which a .jsonl file may hold, is none that a tokenizer takes.
+        texts = [[word.encode("utf-8", "replace").decode() for word in words] for words in sentences]
         inputs = tokenizer(texts, is_split_into_words=True, padding=True, truncation=True, return_tensors="pt")
         with torch.inference_mode(), torch.autocast(device.type, enabled=False):
             states = encoder.to(device)(**inputs.to(device), output_hidden_states=True).hidden_states
@@ -118,10 +120,13 @@ class ContextualVectors(nn.Module):
         tokenizer = self._from_pretrained("AutoTokenizer", add_prefix_space=True)
         if not tokenizer.is_fast:
             raise InputError(f"{self.folder}: its tokenizer does not tell which sub-words belong to a word")
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token  # which one does not matter: it is masked
         with torch.random.fork_rng(devices=[]):  # what the weights are loaded into is drawn first
             encoder = self._from_pretrained("AutoModel", dtype=torch.float32, use_safetensors=True).eval()
-        longest = getattr(encoder.config, "max_position_embeddings", None)
-        tokenizer.model_max_length = min(tokenizer.model_max_length, longest or tokenizer.model_max_length)
+        if encoder.config.is_encoder_decoder:
+            encoder = encoder.get_encoder()
+        tokenizer.model_max_length = min(tokenizer.model_max_length, _positions(encoder))
         return tokenizer, encoder
 
     def _from_pretrained(self, kind: str, **options: Any) -> Any:
@@ -140,6 +145,16 @@ class ContextualVectors(nn.Module):
             )
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{self.folder}: holds no {kind} ({str(error).splitlines()[0]})") from None
+
+
+def _positions(encoder: nn.Module) -> float:
+    """How many sub-words a text may have; a table whose first rows are for padding, as RoBERTa's, has fewer."""
+    longest = getattr(encoder.config, "max_position_embeddings", None) or math.inf
+    tables = (part for name, part in encoder.named_modules() if name.endswith("position_embeddings"))
+    reserved = max(
+        (table.padding_idx + 1 for table in tables if getattr(table, "padding_idx", None) is not None), default=0
+    )
+    return longest - reserved
 
 
 class LayerMix(nn.Module):
@@ -221,12 +236,23 @@ class VectorCache:
 
 
 def fingerprint_of_folder(folder: Path) -> str:
-    """A hash of the names and contents of a folder's files."""
+    """A hash of the names and contents of a folder's files.
+
+    Raises:
+        InputError: if the folder cannot be read.
+    """
     total = hashlib.sha256()
-    for path in sorted(path for path in folder.iterdir() if path.is_file()):
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        total.update(f"{path.name} {digest.hexdigest()}\n".encode())
+    try:
+        for path in sorted(path for path in folder.iterdir() if path.is_file()):
+            with path.open("rb") as file:
+                total.update(f"{path.name} {_hash(file)}\n".encode())
+    except OSError as error:
+        raise InputError(f"{folder}: no folder of an encoder ({error.strerror})") from None
     return total.hexdigest()
+
+
+def _hash(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()

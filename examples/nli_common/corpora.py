@@ -142,6 +142,8 @@ def _quora_release(columns: list[str], lines: Lines, path: Path) -> Iterator[Pai
             return
         except csv.Error as error:
             raise InputError.at(path, place[0], f"not tab-separated values: {error}") from None
+        if not fields:
+            continue
         if len(fields) != len(columns):
             raise InputError.at(path, place[0], f"expected {len(columns)} columns, got {len(fields)}")
         row = dict(zip(columns, fields, strict=True))

@@ -24,7 +24,7 @@ from nli_common.files import stem
 from nli_common.tensors import DAMAGED, load_tensors, save_tensors
 
 Ints = npt.NDArray[np.integer]
-_FORMAT = 3
+_FORMAT = 4
 
 
 class Sentence(NamedTuple):

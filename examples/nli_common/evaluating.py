@@ -1,5 +1,6 @@
 """A finished run on other pairs: a whole file, alone or in an ensemble, or one pair from the command line."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from accelerate import Accelerator
 from rich.console import Console
 from torch import Tensor, nn
 
-from nli_common.batches import LengthBuckets, PairDataset, loader
+from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.categories import accuracy_by_category, read_categories
 from nli_common.corpora import Pair
 from nli_common.data import Corpus, Sentence, open_corpus
@@ -21,9 +22,10 @@ from nli_common.metrics import Metrics, metrics_of, predictions
 from nli_common.models import restore
 from nli_common.reports import plot_pair, print_metrics
 from nli_common.runs import Run, write_json
-from nli_common.script import Aligns, Script
+from nli_common.script import Aligns, ReadsTags, Script
 from nli_common.tokens import split_text
-from nli_common.training import EVALUATION_BATCH
+
+UNFINISHED = "this run is not finished; these are its best weights so far"
 
 
 class Ensemble(nn.Module):
@@ -66,6 +68,9 @@ def evaluate_runs(
     predicted, metrics = evaluate_on(script, runs, corpus, str(test), vectors)
     main = Accelerator().is_main_process
     console = Console(quiet=not main, highlight=False, markup=False, emoji=False)
+    for run in runs:
+        if run.unfinished:
+            console.print(f"{run.folder}: {UNFINISHED}", soft_wrap=True)
     console.print(
         f"{hashed:,} of {len(corpus.words):,} words are new and hashed; "
         f"{corpus.dropped:,} pairs without a label dropped"
@@ -113,8 +118,9 @@ def evaluate_on(
     models = [restore(script, run, lexicon) for run, lexicon in zip(runs, lexicons, strict=True)]
     dataset = PairDataset(corpus, lexicons[0], labels, corpus.phenomena)
     accelerator = Accelerator()
-    batches = loader(dataset, EVALUATION_BATCH, None)
-    order = torch.tensor([i for batch in LengthBuckets(dataset.premise.lengths, EVALUATION_BATCH, None) for i in batch])
+    batches = evaluation_loader(dataset)
+    assert batches.batch_sampler is not None
+    order = torch.tensor([i for rows in batches.batch_sampler for i in rows])
     model, prepared = accelerator.prepare(models[0] if len(models) == 1 else Ensemble(models), batches)
     rows = predictions(model, prepared, accelerator)
     right = torch.empty(len(corpus), dtype=torch.bool)
@@ -134,7 +140,7 @@ class ReadPair(NamedTuple):
 
 
 def read_pair(script: Script, run: Run, premise: str, hypothesis: str) -> ReadPair:
-    """Split two texts into words, and restore the run's model for these words.
+    """Split two texts into words, and restore the run's model for these words; notes on it go to stderr.
 
     Raises:
         InputError: if a sentence is empty, or the folder is bad.
@@ -148,6 +154,13 @@ def read_pair(script: Script, run: Run, premise: str, hypothesis: str) -> ReadPa
     corpus = Corpus.from_pairs([Pair(sides[0], sides[1], labels[0])], "the pair")
     lexicon = Lexicon.load(run.lexicon).extended(corpus.words)
     model = restore(script, run, lexicon)
+    if run.unfinished:
+        print(f"note: {run.folder}: {UNFINISHED}", file=sys.stderr)
+    if lexicon.tags and any(isinstance(part, ReadsTags) and part.reads_tags for part in model.modules()):
+        print(
+            "note: the run's pairs had part-of-speech tags, which this model reads; this pair has none",
+            file=sys.stderr,
+        )
     batch = PairDataset(corpus, lexicon, labels, corpus.phenomena)[0]
     return ReadPair(model, labels, corpus, lexicon, batch.premise, batch.hypothesis)
 

@@ -1,6 +1,6 @@
 """Accuracy: over all, per class, per phenomenon, and the confusion matrix behind them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
 import torch
@@ -9,7 +9,11 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
-from nli_common.data import Batch
+from nli_common.data import Batch, Sentence
+from nli_common.memory import memory_for
+
+CELLS = 1 << 22
+"""Pairs times the square of their longest sentence that a model reads at once: those of its matrices of scores."""
 
 
 class Metrics(TypedDict):
@@ -42,11 +46,34 @@ def predictions(
     model.eval()
     rows = []
     for batch in batches:
-        predicted = model(batch.premise, batch.hypothesis).argmax(-1)
+        parts = []
+        for premise, hypothesis in _some_at_a_time(batch.premise, batch.hypothesis):
+            with memory_for(premise, hypothesis):
+                parts.append(model(premise, hypothesis).argmax(-1))
+        predicted = torch.cat(parts)
         rows.append(torch.stack(accelerator.gather_for_metrics((predicted, batch.label, batch.phenomenon))).cpu())
     model.train(training)
     predicted, label, phenomenon = torch.cat(rows, dim=1)
     return predicted, label, phenomenon
+
+
+def _some_at_a_time(premise: Sentence, hypothesis: Sentence) -> Iterator[tuple[Sentence, Sentence]]:
+    """A batch whole or, where its longest sentence would make all of it too large, in parts with less padding."""
+    pairs, longest = len(premise.tokens), max(premise.tokens.shape[1], hypothesis.tokens.shape[1])
+    size = max(1, CELLS // longest**2)
+    if size >= pairs:
+        yield premise, hypothesis
+        return
+    for start in range(0, pairs, size):
+        yield _rows(premise, start, start + size), _rows(hypothesis, start, start + size)
+
+
+def _rows(sentence: Sentence, start: int, end: int) -> Sentence:
+    """Some sentences of a batch, padded to the longest of them."""
+    mask = sentence.mask[start:end]
+    length = int(mask.sum(1).max())
+    pos = None if sentence.pos is None else sentence.pos[start:end, :length]
+    return Sentence(sentence.tokens[start:end, :length], mask[:, :length], pos)
 
 
 def metrics_of(

@@ -12,10 +12,11 @@ from torch.nn.modules.module import (
 
 from nli_common.checkpoints import load_weights
 from nli_common.checks import require_types
+from nli_common.contextual import fingerprint_of_folder
 from nli_common.errors import InputError
 from nli_common.lexicon import Lexicon
 from nli_common.runs import Run
-from nli_common.script import Script
+from nli_common.script import ReadsFolder, Script
 
 _ENTRY = 50
 """Bytes that the name, type and place of a tensor take in a file, at least; each of its numbers takes one or more."""
@@ -35,11 +36,21 @@ def build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
         raise InputError(f"the model cannot be built: {error}") from None
 
 
+def beside(config: Any) -> dict[str, Any]:
+    """What a model of this configuration reads beside the data, as a run's configuration has it.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    folder = config.encoder_folder if isinstance(config, ReadsFolder) else None
+    return {} if folder is None else {"encoder": fingerprint_of_folder(folder)}
+
+
 def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
     """The model of a finished run, for words that its lexicon was extended by too.
 
     Raises:
-        InputError: if the folder is not of this script, or damaged.
+        InputError: if the folder is not of this script, or damaged, or its encoder is another by now.
     """
     held = run.read_config()
     if held.get("script") != script.name:
@@ -53,6 +64,8 @@ def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
         raise InputError(f"{run.config}: has {config.num_classes} classes and {len(held['labels'])} labels")
     _require_size(script, config, lexicon, run)
     model = build(script, config, lexicon)
+    if held.get("encoder") != beside(config).get("encoder"):
+        raise InputError(f"--run {run.folder}: was trained on another encoder than is in {config.encoder_folder}")
     load_weights(run.weights, model)
     return model.eval()
 

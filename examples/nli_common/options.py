@@ -16,13 +16,15 @@ def parse_options(words: Sequence[str]) -> dict[str, str]:
     """``NAME=VALUE`` words as a dictionary.
 
     Raises:
-        InputError: if a word has another form.
+        InputError: if a word has another form, or names an option again.
     """
     options = {}
     for word in words:
         option, equals, value = word.partition("=")
         if not (equals and option.isidentifier()):
             raise InputError(f"--options: expected NAME=VALUE, got {word!r}")
+        if option in options:
+            raise InputError(f"--options {option}: is given twice")
         options[option] = value
     return options
 

@@ -100,6 +100,9 @@ class Recipe:
             f"--lr must be positive and finite, got {self.lr}": self.lr is not None and not 0 < self.lr < math.inf,
             f"--clip-norm must be positive, got {self.clip_norm}": self.clip_norm is not None
             and not self.clip_norm > 0,
+            f"--min-lr must be at most --lr, {self.lr}, got {self.min_lr}": self.optimizer == "adamwr"
+            and self.lr is not None
+            and self.lr < self.min_lr < math.inf,
         }
         for name in counts:
             value = getattr(self, name)

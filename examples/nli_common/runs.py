@@ -34,6 +34,11 @@ class Run:
         self.previous = folder / "checkpoint-previous.safetensors"
         self.metrics = folder / "metrics.json"
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether a training was interrupted here, and can go on."""
+        return self.checkpoint.exists() and not self.metrics.exists()
+
     def claim(self, config: Mapping[str, Any]) -> FileLock:
         """Take the folder for this configuration; the lock is held until it is released or the process ends.
 

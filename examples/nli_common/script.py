@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import tyro
@@ -62,6 +63,24 @@ class Propagates(Protocol):
 
     def propagated_features(self, premise: Sentence, hypothesis: Sentence) -> ScalarsByWord:
         """The scalars of each word of both sentences."""
+
+
+@runtime_checkable
+class ReadsFolder(Protocol):
+    """A configuration whose model reads an encoder's folder beside its own weights."""
+
+    @property
+    def encoder_folder(self) -> Path | None:
+        """The folder, or ``None`` where it reads none."""
+
+
+@runtime_checkable
+class ReadsTags(Protocol):
+    """The part of a model that represents words, and may read their part-of-speech tags."""
+
+    @property
+    def reads_tags(self) -> bool:
+        """Whether it does."""
 
 
 EXPLAINING = ("alignment", "propagated_features")

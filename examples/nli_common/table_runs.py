@@ -208,7 +208,7 @@ def _figures(
     figures = {}
     for split, measured in splits.items():
         figures[split] = 100 * measured["accuracy"]
-        for group in ("per_class", "per_phenomenon"):
+        for group in ("per_phenomenon", "per_class"):  # a class keeps its name
             figures |= {f"{split} {name}": 100 * value for name, value in measured[group].items()}
     figures["seconds/epoch"] = metrics["training_pairs"] / metrics["pairs_per_second"]
     figures["minutes/epoch"] = figures["seconds/epoch"] / 60

@@ -7,9 +7,11 @@ LONGEST_TOKEN = 1_000
 """Characters; words are compared and hashed as rows of one array, which is as wide as the longest of them."""
 _LEAF = re.compile(r"\(([^ ()]+) ([^ ()]+)\)")
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+_QUOTES = str.maketrans({"’": "'", "‘": "`", "“": "``", "”": "''"})
+_OPENING = re.compile(r"(?:(?<=[\s(\[{<])|^)\"")
 _TOKEN = re.compile(
-    r"\w+(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b"  # contractions
-    r"|\d+(?:[.,:/]\d+)+|(?:[a-z]\.){2,}|\.{3}"  # 3,000.5, U.S., ...
+    r"\bcan(?=not\b)|(?<=\bcan)not\b|\w+(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b"  # contractions
+    r"|\d+(?:[.,:/]\d+)+|(?:[a-z]\.){2,}|\.{3}|-{2,}|``|''"  # 3,000.5, U.S., ...
     r"|\w+(?:-\w+)*|[^\w\s]",
     flags=re.IGNORECASE,
 )
@@ -26,9 +28,12 @@ def parse_leaves(parse: str) -> tuple[list[str], list[str]]:
 
 
 def split_text(text: str) -> list[str]:
-    """Tokens of raw English text, with contractions cut as in the Penn Treebank, whose tokens the word vectors know.
+    """Tokens of raw English text, its contractions and quotes those of the Penn Treebank, which the word vectors know.
 
     >>> split_text("She isn't John's well-known friend, is she?")
     ['She', 'is', "n't", 'John', "'s", 'well-known', 'friend', ',', 'is', 'she', '?']
+    >>> split_text('He "cannot" swim.')
+    ['He', '``', 'can', 'not', "''", 'swim', '.']
     """
-    return _TOKEN.findall(unicodedata.normalize("NFC", text).replace("’", "'"))
+    text = unicodedata.normalize("NFC", text).translate(_QUOTES)
+    return _TOKEN.findall(_OPENING.sub("`` ", text).replace('"', " '' "))

@@ -11,7 +11,7 @@ import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
 from rich.console import Console
 
-from nli_common.batches import PairDataset, loader
+from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.checkpoints import load_weights
 from nli_common.corpora import scheme_of
 from nli_common.data import Corpus
@@ -20,12 +20,12 @@ from nli_common.figures import plot_confusion
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, evaluate
-from nli_common.models import build
+from nli_common.models import beside, build
 from nli_common.recipe import Recipe
 from nli_common.reports import plot_first_pair, print_metrics
 from nli_common.runs import Run, held_metrics, write_json
 from nli_common.script import Script
-from nli_common.training import EVALUATION_BATCH, Trainer
+from nli_common.training import Trainer
 
 TRAIN_SAMPLE = 4_000
 """The accuracy on training pairs is measured on so many of them, the first of the file."""
@@ -57,6 +57,7 @@ def train_run(
         "processes": accelerator.num_processes,
         "labels": list(labels),
         "data": data.identity(corpora),
+        **beside(config),
     }
     run.require_free_for(described)
     _print_sizes(console, corpora)
@@ -91,7 +92,6 @@ def train_run(
             recipe.make_optimizer(model),
             train=datasets["train"],
             dev=datasets["dev"],
-            labels=labels,
             recipe=recipe,
             seed=seed,
             run=run,
@@ -100,7 +100,7 @@ def train_run(
             checkpoint_seconds=checkpoint_seconds,
         ).fit()
 
-        best = build(script, config, lexicon)
+        best = build(script, config, lexicon).eval()
         load_weights(run.weights, best)
         prepared = accelerator.prepare(best)
         results: dict[str, Metrics] = {}
@@ -110,7 +110,7 @@ def train_run(
         for name in ("test", "dev", "train"):
             if name in datasets:
                 limit = TRAIN_SAMPLE if name == "train" else None
-                batches = accelerator.prepare(loader(datasets[name], EVALUATION_BATCH, None, limit=limit))
+                batches = accelerator.prepare(evaluation_loader(datasets[name], limit))
                 started = time.perf_counter()
                 results[name] = evaluate(prepared, batches, accelerator, labels, phenomena)
                 if name == shown:

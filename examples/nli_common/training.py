@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,15 +16,14 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
-from nli_common.batches import PairDataset, Share, loader, shared
+from nli_common.batches import PairDataset, Share, evaluation_loader, loader, shared
 from nli_common.checkpoints import load_newest, require_weights, save_checkpoint, save_weights
 from nli_common.data import Batch
 from nli_common.errors import InputError
-from nli_common.metrics import evaluate
+from nli_common.memory import memory_for
+from nli_common.metrics import predictions
 from nli_common.recipe import Recipe, reseed
 from nli_common.runs import Run
-
-EVALUATION_BATCH = 256
 
 
 @dataclass
@@ -84,7 +82,6 @@ class Trainer:
         optimizer: of the model's parameters.
         train: what it learns from.
         dev: what chooses the best epoch.
-        labels: the model's classes.
         recipe: how it learns.
         seed: of the order of the pairs, and of dropout.
         run: the folder of its checkpoints, and of the best epoch's weights.
@@ -100,7 +97,6 @@ class Trainer:
         *,
         train: PairDataset,
         dev: PairDataset,
-        labels: Sequence[str],
         recipe: Recipe,
         seed: int,
         run: Run,
@@ -108,16 +104,14 @@ class Trainer:
         console: Console,
         checkpoint_seconds: float,
     ) -> None:
-        self.labels, self.recipe, self.seed, self.run = labels, recipe, seed, run
+        self.recipe, self.seed, self.run = recipe, seed, run
         self.accelerator, self.console, self.checkpoint_seconds = accelerator, console, checkpoint_seconds
         self.pairs = len(train)
         self.global_batch = recipe.batch_size * accelerator.num_processes
         whole = loader(train, self.global_batch, seed, same_lengths=recipe.same_lengths)
         self.batches = shared(whole, accelerator.process_index, accelerator.num_processes)
         self.plain = model
-        self.model, self.optimizer, self.dev_batches = accelerator.prepare(
-            model, optimizer, loader(dev, EVALUATION_BATCH, None)
-        )
+        self.model, self.optimizer, self.dev_batches = accelerator.prepare(model, optimizer, evaluation_loader(dev))
         # Evaluation has its own batch size and no gradient, and would be compiled once more.
         mode = "reduce-overhead" if recipe.cuda_graphs else "default"
         compiled = recipe.compile or recipe.cuda_graphs
@@ -129,13 +123,14 @@ class Trainer:
         The weights of the best epoch on dev lie in the folder at the end.
 
         Raises:
-            InputError: if the loss or a weight is no longer a finite number, a file cannot be written, or what is
-                needed to go on is damaged.
+            InputError: if the loss or a weight is no longer a finite number, a batch does not fit into memory, a file
+                cannot be written, or what is needed to go on is damaged.
         """
         at = self._resumed()
         while at.epoch < self.recipe.epochs and at.epoch - at.best_epoch <= self.recipe.patience:
             loss = self._epoch(at)
-            accuracy = evaluate(self.model, self.dev_batches, self.accelerator, self.labels, [""])["accuracy"]
+            predicted, label, _ = predictions(self.model, self.dev_batches, self.accelerator)
+            accuracy = float((predicted == label).double().mean())
             better = at.next_epoch(loss, accuracy)
             if better and self.accelerator.is_main_process:
                 save_weights(self.run.weights, self.plain)
@@ -175,7 +170,8 @@ class Trainer:
         with self._bar() as bar:
             task = bar.add_task(f"epoch {at.epoch + 1}", total=len(self.batches), completed=at.step)
             for batch, weight in islice(zip(self.batches, part.weights(), strict=True), at.step, None):
-                loss_sum += self._step(at, send_to_device(batch, self.accelerator.device), weight)
+                with memory_for(batch.premise, batch.hypothesis):
+                    loss_sum += self._step(at, send_to_device(batch, self.accelerator.device), weight)
                 at.step += 1
                 bar.advance(task)
                 if time.perf_counter() - saved > self.checkpoint_seconds:
