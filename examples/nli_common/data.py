@@ -152,20 +152,20 @@ class _Builder:
             Ragged(side.array(), side.offsets(), pos.array() if pos.values else None)
             for side, pos in zip(self.sides, self.pos, strict=True)
         )
-        label = self.label.array()
-        strings = [list(self.words), list(self.tags), seen, list(self.phenomena)]
-        digest = hashlib.sha256(json.dumps(strings).encode())
-        for array in (*premise, *hypothesis, label, self.phenomenon.array()):
+        words, tags, phenomena = list(self.words), list(self.tags), list(self.phenomena)
+        label, phenomenon = self.label.array(), self.phenomenon.array()
+        digest = hashlib.sha256(json.dumps([words, tags, seen, phenomena]).encode())
+        for array in (*premise, *hypothesis, label, phenomenon):
             digest.update(b"" if array is None else array.tobytes())
         return Corpus(
-            words=list(self.words),
-            tags=list(self.tags),
+            words=words,
+            tags=tags,
             labels=tuple(seen),
-            phenomena=list(self.phenomena),
+            phenomena=phenomena,
             premise=premise,
             hypothesis=hypothesis,
             label=label,
-            phenomenon=self.phenomenon.array(),
+            phenomenon=phenomenon,
             dropped=self.dropped,
             digest=digest.hexdigest(),
         )

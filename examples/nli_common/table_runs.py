@@ -25,7 +25,7 @@ from nli_common.recipe import Recipe
 from nli_common.runs import Run, claim, held_metrics, read_metrics, write_json
 from nli_common.script import Script
 from nli_common.table_reports import write_table
-from nli_common.tables import Row
+from nli_common.tables import Row, Table
 from nli_common.train_runs import train_run
 
 
@@ -67,14 +67,7 @@ def run_table(
         raise InputError(f"--seeds must be at least 1, got {seeds}")
     table, changes = script.tables[name], parse_options(options)
     rows = [settle(script, row, changes, data) for row in table.rows]
-    for option in changes:
-        if option in _fields_of(data):
-            named = option.replace("_", "-")
-            raise InputError(f"--options {option}: is an option of the table itself: --{named}")
-        if not any(option in _fields(settings) for settings in rows):
-            raise InputError(f"--options {option}: no row has this option")
-        if all(option in row.options for row in table.rows):
-            raise InputError(f"--options {option}: every row of this table has its own")
+    _require_used(changes, table, rows)
     others = open_others(also, categories, data.cache)
     if others:
         labels = scheme_of(rows[0].data.corpora()["train"].labels, "the training corpus")
@@ -82,6 +75,9 @@ def run_table(
             require_labels(other.corpus, labels, path)
     main = PartialState().is_main_process
     console = Console(quiet=not main, highlight=False, markup=False, emoji=False)
+    facts = {"script": script.name, "data": _named(rows[0].data, also), "options": changes, "seeds": seeds}
+    facts["corpus"] = "generated corpus" if data.train is None else data.train.name
+    facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
     with contextlib.ExitStack() as held:
         if main:
             held.callback(claim(output, f".{name}.lock", f".{name}.*{TEMPORARY}").release)
@@ -95,12 +91,21 @@ def run_table(
                 except InputError as error:
                     raise InputError(f"row {row.name!r}, seed {seed}: {error}") from None
             done.append(_result(row, settings, runs, others))
-            facts = {"script": script.name, "data": _named(rows[0].data, also), "options": changes, "seeds": seeds}
-            facts["corpus"] = "generated corpus" if data.train is None else data.train.name
-            facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
             if main:
                 write_table(table, name, done, facts, output)
         console.print((output / f"{name}.md").read_text(encoding="utf-8"), soft_wrap=True)
+
+
+def _require_used(changes: Mapping[str, str], table: Table, rows: Sequence[Settings]) -> None:
+    """Raise an ``InputError`` unless some row takes each change."""
+    for option in changes:
+        if option in _fields_of(rows[0].data):
+            named = option.replace("_", "-")
+            raise InputError(f"--options {option}: is an option of the table itself: --{named}")
+        if not any(option in _fields_of(part) for row in rows for part in (row.config, row.recipe)):
+            raise InputError(f"--options {option}: no row has this option")
+        if all(option in row.options for row in table.rows):
+            raise InputError(f"--options {option}: every row of this table has its own")
 
 
 def open_others(also: Sequence[Path], categories: Sequence[Path], cache: Path) -> list[Other]:
@@ -130,30 +135,31 @@ def settle(script: Script, row: Row, changes: Mapping[str, str], data: Data) -> 
     recipe = owner.recipe if data.train is not None else owner.quick
     if data.unit_vectors == script.data.unit_vectors:
         data = dataclasses.replace(data, unit_vectors=owner.data.unit_vectors)
-    parts = {"config": kind(), "recipe": recipe, "data": data}
-    unknown = set(row.options).difference(*map(_fields_of, parts.values()))
+    defaults = (kind(), recipe, data)
+    unknown = set(row.options).difference(*map(_fields_of, defaults))
     if unknown:
         raise InputError(f"row {row.name!r}: {owner.name} has no option {', '.join(sorted(unknown))}")
-    named: dict[str, Any] = {}
-    if data.train is None:
-        named = {option: getattr(data, option) for option in ("pairs", "vector_size") if _differs(data, option)}
-    for key, part in parts.items():
+    parts: list[Any] = []
+    for part in defaults:
         own = {option: value for option, value in row.options.items() if option in _fields_of(part)}
-        taken = converted(part, changes) | own
-        named |= {option: value for option, value in taken.items() if value != getattr(part, option)}
         try:
-            parts[key] = dataclasses.replace(part, **taken)
+            parts.append(dataclasses.replace(part, **(converted(part, changes) | own)))
         except (TypeError, ValueError) as error:
             raise InputError(f"row {row.name!r}: {error}") from None
-    problems = parts["recipe"].problems()
-    if problems:
+    config, recipe, settled = parts
+    if problems := recipe.problems():
         raise InputError(f"row {row.name!r}: {'; '.join(problems)}")
-    words = [owner.short_name(kind), *(f"{option}={named[option]}" for option in sorted(named))]
-    return Settings(owner, parts["config"], parts["recipe"], parts["data"], "-".join(words).replace("/", "_"))
+    changed = _changes(defaults[0], config) | _changes(defaults[1], recipe) | _changes(data, settled)
+    if data.train is None:
+        own_corpus = _changes(Data(), data)
+        changed |= {option: own_corpus[option] for option in ("pairs", "vector_size") if option in own_corpus}
+    words = [owner.short_name(kind), *(f"{option}={changed[option]}" for option in sorted(changed))]
+    return Settings(owner, config, recipe, settled, "-".join(words).replace("/", "_"))
 
 
-def _differs(data: Data, option: str) -> bool:
-    return bool(getattr(data, option) != getattr(Data(), option))
+def _changes(before: Any, after: Any) -> dict[str, Any]:
+    """The options of a dataclass that have another value."""
+    return {name: getattr(after, name) for name in _fields_of(after) if getattr(after, name) != getattr(before, name)}
 
 
 def _named(data: Data, also: Sequence[Path]) -> str:
@@ -164,10 +170,6 @@ def _named(data: Data, also: Sequence[Path]) -> str:
         files = {"trained on": data.train, "dev": data.dev, "test": data.test, "vectors": data.vectors}
         text = ", ".join(f"{name} {path.name}" for name, path in files.items() if path is not None)
     return text + "".join(f", also {k}: {path.name}" for k, path in enumerate(also, start=1))
-
-
-def _fields(settings: Settings) -> set[str]:
-    return {name for part in settings[1:4] for name in _fields_of(part)}
 
 
 def _fields_of(part: Any) -> set[str]:
