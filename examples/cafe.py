@@ -51,7 +51,7 @@ class CAFEConfig:
     append_intra: bool = True
     """Append the intra-aligned vector to each word (footnote 2); the 300D models' counts require it."""
     dropout: float = 0.2
-    """After each layer of the encoder and of the prediction, and after the LSTM (a keep probability of 0.8)."""
+    """After each layer of the encoder, of F and G and of the prediction, and after the LSTM (keep probability 0.8)."""
     char_size: int = 20
     """Width of a character's vector (the paper is silent on the sizes of characters and tags)."""
     char_filters: int = 100
