@@ -48,7 +48,7 @@ def test_predict_needs_the_folder_alone_and_knows_new_words(run: Path, tmp_path:
     premise, hypothesis = "A flabbergasting quokka isn't juggling!", "Nobody yodels in Zürich."
     options = ("--premise", premise, "--hypothesis", hypothesis, "--figure", figure)
     done = run_script("predict", "--run", moved, *options)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     shares = dict(line.split() for line in done.stdout.splitlines())
     assert set(shares) == {"entailment", "neutral", "contradiction"}
     assert sum(map(float, shares.values())) == pytest.approx(1, abs=1e-3)
