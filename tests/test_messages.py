@@ -52,6 +52,8 @@ REFUSED: dict[Callable[[], object], str] = {
         "window must be None, 'auto' or an integer of at least 0, got 'wide'"
     ),
     lambda: GaussianSelfAttention(4, 2, tolerance=1.0): "tolerance must lie between 0 and 1, got 1.0",
+    lambda: ATTENTION(X[None]): "x " + SEQUENCE.format(4, "(1, 2, 3, 4)"),
+    lambda: Highway(4)(X.sum()): "x must be floating point of shape (..., 4), got torch.float32 of shape ()",
     lambda: ATTENTION(WIDE): "x " + SEQUENCE.format(4, "(2, 3, 5)"),
     lambda: ATTENTION(X, SHORT): f"mask {A_MASK}",
     lambda: GatedConvBlock(0, 5): "in_features must be at least 1, got 0",

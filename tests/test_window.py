@@ -622,11 +622,19 @@ class HalfGaussian(GaussianPrior):
         return super().forward(query_length, key_length) * (torch.arange(query_length) % 2)[:, None]
 
 
+class HalfHeads(HeadPriors):
+    """Several priors of the distance, and what is made of them is none."""
+
+    def forward(self, query_length: int, key_length: int | None = None) -> Tensor:
+        return super().forward(query_length, key_length) * (torch.arange(query_length) % 2)[:, None]
+
+
 @pytest.mark.parametrize("kind", ["share of the length", "the first word", "one word of a block"])
 def test_a_window_holds_for_a_prior_that_is_no_function_of_the_distance(kind: str) -> None:
     """Blocks ask the prior for three blocks alone: such a prior has to be asked for the whole sentence."""
     x = normal(9, 1, 400, EMBED_DIM)
-    priors = Biased(kind), HeadPriors([LinearPrior(), Biased(kind)]), HalfGaussian()
+    halves = HalfGaussian(), HalfHeads([LinearPrior(), GaussianPrior()])
+    priors = Biased(kind), HeadPriors([LinearPrior(), Biased(kind)]), *halves
     for prior in priors:
         layer = attention(20, prior=prior)
         weights = attention(None, prior=prior).attention_weights(x) * (functional.token_distances(400).abs() <= 20)
