@@ -169,6 +169,9 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: DecomposableAlign(3): "feedforward must be a module or a function of a tensor, got 3",
     lambda: IntraAlign("relu"): "feedforward must be a module or a function of a tensor, got 'relu'",
     lambda: Highway(4, activation="relu"): "activation must be a module or a function of a tensor, got 'relu'",
+    lambda: Highway(4, activation=torch.nn.ReLU): (
+        "activation must be a module or a function of a tensor, got <class 'torch.nn.modules.activation.ReLU'>"
+    ),
     lambda: Highway(4, 3, projection_activation=2): (
         "projection_activation must be a module or a function of a tensor, got 2"
     ),

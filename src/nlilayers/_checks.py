@@ -50,7 +50,7 @@ def require_number(name: str, value: object) -> None:
 
 
 def require_function(name: str, value: object) -> None:
-    """The value is a module or a function.
+    """The value is a module or a function, and no class of modules.
 
     Example::
 
@@ -58,7 +58,7 @@ def require_function(name: str, value: object) -> None:
         Traceback (most recent call last):
         TypeError: activation must be a module or a function of a tensor, got 'relu'
     """
-    if not callable(value):
+    if isinstance(value, type) or not callable(value):
         raise TypeError(f"{name} must be a module or a function of a tensor, got {value!r}")
 
 
