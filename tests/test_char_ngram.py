@@ -7,6 +7,9 @@ import pickle
 import subprocess
 import sys
 import time
+from collections import UserList
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -306,3 +309,19 @@ def test_what_does_not_fit_is_refused() -> None:
         embedding()(torch.ones(2))
     with pytest.raises(ValueError, match=r"ids must be integers of shape \(\.\.\., k\), got torch.int64 of shape \(\)"):
         embedding()(torch.tensor(1))
+
+
+class Labelled(UserList[str]):
+    """Words that are asked for by labels, not by places, as a shuffled column of a table is."""
+
+    def __getitem__(self, label: Any) -> Any:
+        return self.data[-1 - label]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data)
+
+
+def test_a_vocabulary_is_read_in_its_own_order_whatever_holds_it() -> None:
+    embedding, words = CharNgramEmbedding(6, num_embeddings=50), ["one", "three", "a"]
+    assert torch.equal(embedding.table(Labelled(words)), embedding.table(words))
+    assert torch.equal(embedding.table(dict.fromkeys(words)), embedding.table(words))

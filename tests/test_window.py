@@ -417,7 +417,9 @@ def test_a_half_does_not_round_the_certificate_to_nothing() -> None:
 
 
 class Strict(nn.Module):
-    """A prior of one's own, which has to be told both lengths."""
+    """A prior of one's own, which has to be told both lengths, and says what it is."""
+
+    of_distance = True
 
     def forward(self, query_length: int, key_length: int) -> Tensor:
         return -0.02 * (torch.arange(query_length)[:, None] - torch.arange(key_length)).abs().double()
@@ -600,6 +602,8 @@ def test_where_blocks_would_not_pay_the_whole_matrix_is_taken() -> None:
 class Biased(nn.Module):
     """Priors of which all but one, ``one side``, are no functions of the distance alone."""
 
+    of_distance = False
+
     def __init__(self, kind: str) -> None:
         super().__init__()
         self.kind = kind
@@ -612,6 +616,8 @@ class Biased(nn.Module):
             "the first word": -0.1 * distance.abs() + (far == 0),
             "one side": -0.1 * distance.abs() - 1.0 * (distance > 0),
             "one word of a block": -0.1 * distance.abs() + (far == 55),
+            "one word beyond three blocks": -0.1 * distance.abs() + 3 * (far == 200),
+            "paragraphs": -0.1 * distance.abs() - 3 * (torch.arange(query_length)[:, None] // 100 != far // 100),
         }[self.kind]
 
 
@@ -629,7 +635,60 @@ class HalfHeads(HeadPriors):
         return super().forward(query_length, key_length) * (torch.arange(query_length) % 2)[:, None]
 
 
-@pytest.mark.parametrize("kind", ["share of the length", "the first word", "one word of a block"])
+def test_signed_distances_have_their_sides_in_blocks() -> None:
+    prior = DistancePrior(3, far_buckets=2, dtype=torch.float64)
+    prior.bias.data = normal(5, 9)
+    layer, x, mask = attention(7, prior=prior), normal(4, 2, 300, EMBED_DIM), mask_of(300, 211, width=300)
+    assert blocks_used(layer, x, mask)
+    values = layer.in_proj(x)[..., -EMBED_DIM:].unflatten(2, (HEADS, -1))
+    y = torch.einsum("bhnm,bmhd->bnhd", layer.attention_weights(x, mask), values).flatten(2)
+    assert_close(layer(x, mask), layer.out_proj(y).masked_fill(~mask[..., None], 0), atol=1e-10, rtol=1e-10)
+
+
+def test_a_hole_in_any_sentence_of_a_batch_is_seen() -> None:
+    prior, distances = GaussianPrior(0.1, -20.0, dtype=torch.float64), torch.arange(400)
+    near = functional.smallest_window(
+        functional.gaussian_bias(prior.w.detach(), prior.b.detach(), distances), 0.01, 2**-24
+    )
+    x, mask = normal(14, 2, 400, EMBED_DIM, scale=1e-3), torch.ones(2, 400, dtype=torch.bool)
+    mask[1] = False
+    mask[1, [5 * near - 1, 6 * near]] = True
+    assert_close(attention(prior=prior)(x, mask), attention(None, prior=prior)(x, mask), atol=1e-9, rtol=1e-5)
+
+
+@pytest.mark.parametrize("window", [20, "auto"])
+@pytest.mark.parametrize("way", ["a hook", "a hook before", "an instance's forward"])
+@pytest.mark.parametrize("several", [False, True])
+def test_what_hangs_on_a_prior_is_seen(window: int | str, way: str, several: bool) -> None:
+    """Something that changes words in the middle alone, where neither the first blocks nor the ends would tell."""
+
+    def changed(bias: Tensor) -> Tensor:
+        i, j = torch.arange(bias.shape[-2])[:, None], torch.arange(bias.shape[-1])
+        return bias + 9.0 * ((i - j).abs() == 9) * (i > 180)
+
+    prior = GaussianPrior(0.1, dtype=torch.float64)
+    whole = HeadPriors([GaussianPrior(0.1, dtype=torch.float64), prior]) if several else prior
+    x = normal(9, 1, 400, EMBED_DIM, scale=0.1)
+    assert blocks_used(attention(window, prior=whole), x)
+    if way == "a hook":
+        prior.register_forward_hook(lambda _, __, bias: changed(bias))
+    elif way == "a hook before":
+        prior.register_forward_pre_hook(lambda _, lengths: lengths)
+    else:
+        forward = prior.forward
+        prior.forward = lambda *lengths: changed(forward(*lengths))  # type: ignore[method-assign]
+    layer = attention(window, prior=whole)
+    weights = layer.attention_weights(x)
+    values = layer.in_proj(x).unflatten(2, (3, HEADS, -1))[:, :, 2]
+    expected = layer.out_proj(torch.einsum("bhij,bjhd->bihd", weights, values).flatten(2))
+    assert_close(layer(x), expected, atol=1e-9, rtol=1e-9)
+    assert not blocks_used(layer, x)
+
+
+KINDS = ["share of the length", "the first word", "one word of a block", "one word beyond three blocks", "paragraphs"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_window_holds_for_a_prior_that_is_no_function_of_the_distance(kind: str) -> None:
     """Blocks ask the prior for three blocks alone: such a prior has to be asked for the whole sentence."""
     x = normal(9, 1, 400, EMBED_DIM)
@@ -646,9 +705,16 @@ def test_a_window_holds_for_a_prior_that_is_no_function_of_the_distance(kind: st
         assert not blocks_used(layer, x)
 
 
-@pytest.mark.parametrize("prior", [Biased("one side"), Strict(), ZipfPrior(), LinearPrior(), DistancePrior()])
-def test_any_prior_of_the_distance_is_read_in_blocks_of_a_window(prior: nn.Module) -> None:
-    assert blocks_used(attention(20, prior=prior), normal(9, 1, 400, EMBED_DIM))
+@pytest.mark.parametrize("prior", [Strict(), ZipfPrior(), LinearPrior(), DistancePrior()])
+def test_any_prior_that_says_it_is_of_the_distance_is_read_in_blocks_of_a_window(prior: nn.Module) -> None:
+    x = normal(9, 1, 400, EMBED_DIM)
+    assert blocks_used(attention(20, prior=prior), x)
+    assert blocks_used(attention(20, prior=HeadPriors([GaussianPrior(), prior])), x)
+
+
+def test_a_prior_of_ones_own_that_says_nothing_is_not_read_in_blocks() -> None:
+    for prior in (Biased("one side"), HeadPriors([GaussianPrior(), Biased("one side")])):
+        assert not blocks_used(attention(20, prior=prior), normal(9, 1, 400, EMBED_DIM))
 
 
 @given(

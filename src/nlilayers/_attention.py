@@ -29,8 +29,8 @@ SMALLEST_BLOCK = 16
 """Words of a block at least."""
 BLOCKS_PAY = 8
 """Blocks of a sentence from which on they are faster than the whole matrix of scores."""
-OF_DISTANCE = (GaussianPrior, ZipfPrior, LinearPrior, DistancePrior)
-"""Priors that are known to be functions of the distance; of others, and of what is derived from these, it is seen."""
+OF_DISTANCE = [prior.forward for prior in (GaussianPrior, ZipfPrior, LinearPrior, DistancePrior, HeadPriors)]
+"""What is known to compute functions of the distance."""
 
 
 class GaussianSelfAttention(nn.Module):
@@ -61,9 +61,10 @@ class GaussianSelfAttention(nn.Module):
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any. ``"auto"`` means any, too, but
             leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand
             (see :func:`nlilayers.functional.smallest_window`). Its cost is then linear in the length, as that of any
-            window is. Short sentences, compiled code, priors that are no function of :math:`i - j` alone and, with
-            ``"auto"``, those that are not Gaussian in every head take the whole matrix of scores, for which a window
-            is a mask.
+            window is. The whole matrix of scores, for which a window is a mask, is computed for short sentences, in
+            compiled code, with priors that have hooks, with priors of one's own unless their attribute ``of_distance``
+            is ``True``, which promises that they are functions of :math:`i - j` alone, and, with ``"auto"``, with
+            priors that are not Gaussian in every head.
         tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default
             is below the rounding of float32; that of float64 is ``2**-53``.
         scale: :math:`\tau`; ``None`` is :math:`1/\sqrt{d/h}`.
@@ -222,21 +223,8 @@ class GaussianSelfAttention(nn.Module):
         window = self._smallest_window(queries, keys, mask) if isinstance(self.window, str) else self.window
         if BLOCKS_PAY * _block_size(window) > length:
             return None
-        return window if isinstance(self.window, str) or self._is_of_distance(window, length) else None
-
-    def _is_of_distance(self, window: int, length: int) -> bool:
-        """Whether what the prior gives for three blocks is what it gives for the sentence: a function of i - j."""
-        priors = self.prior.priors if type(self.prior) is HeadPriors else [self.prior]
-        if all(type(prior) in OF_DISTANCE for prior in priors):
-            return True
-        with torch.no_grad():
-            blocks = self._log_bias(*2 * [3 * _block_size(window)])
-            width = blocks.shape[-1]
-            behind, before = (side[..., :width] for side in self._both_sides(length))
-            distances = functional.token_distances(width, device=blocks.device)
-            told = torch.where(distances > 0, before[..., distances.abs()], behind[..., distances.abs()])
-            known = read_values((blocks == told).all()[None])
-        return known is not None and all(known)
+        # Three blocks then have the biases that they have in the sentence.
+        return window if _is_of_distance(self.prior) else None
 
     def _smallest_window(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int:
         length, priors = queries.shape[2], _gaussians_of(self.prior)
@@ -248,14 +236,10 @@ class GaussianSelfAttention(nn.Module):
                 ranges = ranges.amax(0, keepdim=True)
             holes = ranges.new_zeros((), dtype=torch.bool) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
             w, b = torch.stack([prior.w for prior in priors]), torch.stack([prior.b for prior in priors])
-            # A subclass or a hook may have made another prior of it, of one side or of both.
-            distances = functional.token_distances(1, length, w.device)
-            promised = functional.gaussian_bias(w[:, None], b[:, None], distances)
-            kept = [(side == promised).all() for side in self._both_sides(length)]
-            known = read_values(torch.cat([torch.stack([*kept, holes]).to(ranges), ranges, w.to(ranges), b.to(ranges)]))
-        if known is None or not all(known[:2]):
+            known = read_values(torch.cat([holes[None].to(ranges), ranges, w.to(ranges), b.to(ranges)]))
+        if known is None:
             return length
-        has_holes, scalars = bool(known[2]), torch.tensor(known[3:], dtype=torch.float64, device="cpu")
+        has_holes, scalars = bool(known[0]), torch.tensor(known[1:], dtype=torch.float64, device="cpu")
         distances = torch.arange(length, device="cpu")
         exact_range, exact_w, exact_b = scalars.view(3, -1, 1)
         log_bias = functional.gaussian_bias(exact_w, exact_b, distances)
@@ -293,10 +277,23 @@ class GaussianSelfAttention(nn.Module):
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, window={self.window!r}, scale={self.scale:.4g}"
 
 
+def _is_untouched(prior: nn.Module) -> bool:
+    """Whether a prior of this library computes what it is known for: no subclass or hook has made another of it."""
+    hooked = prior._forward_hooks or prior._forward_pre_hooks or "forward" in vars(prior)
+    return type(prior).forward in OF_DISTANCE and not hooked
+
+
+def _is_of_distance(prior: nn.Module) -> bool:
+    """Whether a prior is a function of i - j alone: one of this library, or one that says so."""
+    if isinstance(prior, HeadPriors) and _is_untouched(prior):
+        return all(map(_is_of_distance, prior.priors))
+    return _is_untouched(prior) or getattr(prior, "of_distance", False) is True
+
+
 def _gaussians_of(prior: nn.Module) -> list[GaussianPrior]:
     """One prior for all heads, or one for each, if Gaussian they are."""
-    priors = list(prior.priors) if isinstance(prior, HeadPriors) else [prior]
-    gaussians = [prior for prior in priors if isinstance(prior, GaussianPrior)]
+    priors = list(prior.priors) if isinstance(prior, HeadPriors) and _is_untouched(prior) else [prior]
+    gaussians = [prior for prior in priors if isinstance(prior, GaussianPrior) and _is_untouched(prior)]
     return gaussians if len(gaussians) == len(priors) else []
 
 

@@ -122,6 +122,7 @@ class CharNgramEmbedding(nn.Module):
             TypeError: if words is a string or no sequence, or holds anything else than strings.
         """
         _require_strings(words)
+        words = list(words)
         order = sorted(range(len(words)), key=lambda k: len(words[k]))
         batches = list(_batches(order, [len(word) for word in words])) or [[]]
         vectors = torch.cat([self(self.encode([words[k] for k in batch])) for batch in batches])

@@ -37,7 +37,7 @@ class GaussianPrior(nn.Module):
 
     Args:
         w: where :math:`w` starts.
-        b: where :math:`b` starts; ``None`` leaves it out (Eq 3). From 0, it stays there: its gradient is 0.
+        b: where :math:`b` starts; ``None`` leaves it out (Eq 3). From 0 its gradient is 0: weight decay alone moves it.
 
     Attributes:
         w: :math:`w`, a scalar above 0.
