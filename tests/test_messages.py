@@ -198,6 +198,29 @@ def test_what_is_of_another_type_is_refused_by_name(call: Callable[[], object], 
     assert str(refused.value) == text
 
 
+def test_sizes_of_numpy_become_those_of_python() -> None:
+    """torch.compile would take a comparison with one of numpy's for one that depends on data."""
+    n = np.int64
+    layers = [
+        Highway(n(4), n(3), n(2)),
+        FactorizationMachine(n(4), n(2)),
+        AlignmentFactorization(n(4), n(2)),
+        GatedConvBlock(n(4), n(5), kernel_size=n(3)),
+        GatedConvEncoder(n(4), n(5), n(2), kernel_size=n(3), dropout=np.float32(0.5)),
+        GaussianSelfAttention(n(4), n(2), dropout=np.float32(0.5), tolerance=np.float64(0.1)),
+        SinusoidalPositionalEncoding(n(4)),
+        CharNgramEmbedding(n(4), ngram_size=n(3), num_embeddings=n(9)),
+        DistancePrior(n(3), far_buckets=n(1)),
+        GaussianPrior(np.float32(0.5), np.float32(-0.5)),
+        LinearPrior(np.float32(-0.5)),
+    ]
+    for layer in layers:
+        ours = (part for part in layer.modules() if not isinstance(part, torch.nn.Linear))
+        for part in ours:
+            for name, value in vars(part).items():
+                assert not isinstance(value, np.generic), (type(layer).__name__, name)
+
+
 def test_what_lies_on_the_edge_is_taken() -> None:
     assert GatedConvEncoder(1, 1, 1, kernel_size=1, dropout=1.0)(X[..., :1]).shape == (2, 3, 1)
     assert GaussianSelfAttention(1, 1, window=0, dropout=1.0)(X[..., :1]).shape == (2, 3, 1)

@@ -116,9 +116,9 @@ class GaussianSelfAttention(nn.Module):
             )
         require_probability("dropout", dropout)
         require_tolerance(tolerance)
-        self.embed_dim, self.num_heads = embed_dim, num_heads
-        self.window, self.tolerance = _known_window(window), tolerance
-        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
+        self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
+        self.window, self.tolerance = _known_window(window), float(tolerance)
+        self.dropout = nn.Dropout(float(dropout)) if dropout else nn.Identity()
         self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else scale
         self.prior = GaussianPrior(device=device, dtype=dtype) if prior is None else prior
         require_prior(self.prior)

@@ -70,7 +70,8 @@ class CharNgramEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         require_positive(embedding_dim=embedding_dim, ngram_size=ngram_size, num_embeddings=num_embeddings)
-        self.embedding_dim, self.ngram_size, self.num_embeddings = embedding_dim, ngram_size, num_embeddings
+        self.embedding_dim, self.ngram_size = int(embedding_dim), int(ngram_size)
+        self.num_embeddings = int(num_embeddings)
         self.seed = seed
         self.register_buffer("weight", torch.empty(num_embeddings + 1, embedding_dim, device=device, dtype=dtype))
         self.reset_parameters()

@@ -72,7 +72,7 @@ class GatedConvBlock(nn.Module):
     ) -> None:
         super().__init__()
         require_positive(in_features=in_features, out_features=out_features, kernel_size=kernel_size)
-        self.in_features, self.out_features, self.kernel_size = in_features, out_features, kernel_size
+        self.in_features, self.out_features, self.kernel_size = int(in_features), int(out_features), int(kernel_size)
         self.forget_gate, self.output_gate = forget_gate, output_gate
         rows = (1 + forget_gate + output_gate) * out_features
         self.weight = nn.Parameter(torch.empty(rows, kernel_size, in_features, device=device, dtype=dtype))
@@ -183,7 +183,7 @@ class GatedConvEncoder(nn.Module):
         super().__init__()
         require_positive(in_features=in_features, hidden_size=hidden_size, num_layers=num_layers)
         require_probability("dropout", dropout)
-        self.in_features, self.hidden_size, self.num_layers = in_features, hidden_size, num_layers
+        self.in_features, self.hidden_size, self.num_layers = int(in_features), int(hidden_size), int(num_layers)
         self.blocks = nn.ModuleList(
             GatedConvBlock(
                 hidden_size if layer else in_features,
@@ -196,7 +196,7 @@ class GatedConvEncoder(nn.Module):
             )
             for layer in range(num_layers)
         )
-        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
+        self.dropout = nn.Dropout(float(dropout)) if dropout else nn.Identity()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -55,7 +55,7 @@ class FactorizationMachine(nn.Module):
     ) -> None:
         super().__init__()
         require_positive(in_features=in_features, num_factors=num_factors)
-        self.in_features, self.num_factors = in_features, num_factors
+        self.in_features, self.num_factors = int(in_features), int(num_factors)
         self.bias = nn.Parameter(torch.empty((), device=device, dtype=dtype))
         self.weight = nn.Parameter(torch.empty(in_features, device=device, dtype=dtype))
         self.factors = nn.Parameter(torch.empty(in_features, num_factors, device=device, dtype=dtype))
@@ -134,7 +134,7 @@ class AlignmentFactorization(nn.Module):
     ) -> None:
         super().__init__()
         require_positive(embed_dim=embed_dim)
-        self.embed_dim, self.num_factors = embed_dim, num_factors
+        self.embed_dim, self.num_factors = int(embed_dim), int(num_factors)
         self.concat = FactorizationMachine(2 * embed_dim, num_factors, device=device, dtype=dtype)
         self.subtract = FactorizationMachine(embed_dim, num_factors, device=device, dtype=dtype)
         self.multiply = FactorizationMachine(embed_dim, num_factors, device=device, dtype=dtype)

@@ -56,7 +56,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         if embed_dim < 2 or embed_dim % 2:
             raise ValueError(f"embed_dim must be even and at least 2, got {embed_dim}")
         require_layout(layout)
-        self.embed_dim, self.start, self.layout = embed_dim, start, layout
+        self.embed_dim, self.start, self.layout = int(embed_dim), start, layout
 
     def forward(self, x: Tensor) -> Tensor:
         """The words at their positions."""

@@ -74,7 +74,7 @@ class GaussianPrior(nn.Module):
             raise ValueError(f"w must be a finite number above 0 in {self.rho.dtype}, got {w}")
         if b is not None and not -largest <= b <= 0:
             raise ValueError(f"b must be None or a finite number of at most 0 in {self.rho.dtype}, got {b}")
-        self.initial_w, self.initial_b = w, b
+        self.initial_w, self.initial_b = float(w), None if b is None else float(b)
         self.kappa = None if b is None else nn.Parameter(torch.empty((), device=device, dtype=dtype))
         self.reset_parameters()
 
@@ -194,7 +194,7 @@ class LinearPrior(nn.Module):
         self.theta = nn.Parameter(torch.empty((), device=device, dtype=dtype))
         if not -torch.finfo(self.theta.dtype).max <= w < 0:
             raise ValueError(f"w must be a finite number below 0 in {self.theta.dtype}, got {w}")
-        self.initial_w = w
+        self.initial_w = float(w)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -276,7 +276,7 @@ class DistancePrior(nn.Module):
         if max_distance < 0:
             raise ValueError(f"max_distance must be at least 0, got {max_distance}")
         require_far_buckets(far_buckets, signed=signed)
-        self.max_distance, self.signed, self.far_buckets = max_distance, signed, far_buckets
+        self.max_distance, self.signed, self.far_buckets = int(max_distance), signed, int(far_buckets)
         near = 2 * max_distance + 1 if signed else max_distance + 1
         self.bias = nn.Parameter(torch.empty(near + far_buckets, device=device, dtype=dtype))
         self.reset_parameters()
