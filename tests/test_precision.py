@@ -153,6 +153,15 @@ def test_float16_weights_are_those_of_float32_scores(device: str) -> None:
     scores = functional.attention_scores(q, k)
     assert scores.dtype == torch.float32
     assert torch.equal(scores, functional.attention_scores(q.float(), k.float()))
+    few = torch.zeros(4, 12, dtype=torch.float32, device=device)
+    for scale in (30**-0.5, -3.0):
+        assert torch.equal(
+            functional.attention_scores(q, k, scale), functional.attention_scores(q.float(), k.float(), scale)
+        )
+        blocks = functional.windowed_scores(q, k, few, scale=scale)
+        assert torch.equal(blocks, functional.windowed_scores(q.float(), k.float(), few, scale=scale))
+    large, small = torch.full_like(q, 1000.0), torch.full_like(k, 2**-10)
+    assert torch.all(functional.attention_scores(large, small, 100.0) == 1000 * 100 * 4 * 2**-10)
 
 
 def test_far_positions_are_right_to_the_last_digit_of_float32(device: str) -> None:

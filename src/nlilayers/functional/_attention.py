@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from nlilayers._checks import require_mask
-from nlilayers.functional._dot_product import dot_scores, weighted_sum
+from nlilayers.functional._dot_product import scaled_scores, weighted_sum
 from nlilayers.functional._priors import token_distances
 from nlilayers.masking import masked_softmax, pair_mask
 
@@ -34,8 +34,7 @@ def attention_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tenso
         >>> attention_scores(torch.tensor([[[[1.0, 2.0]]]]), torch.tensor([[[[3.0, 4.0], [0.0, 1.0]]]]), scale=0.5)
         tensor([[[[5.5000, 1.0000]]]])
     """
-    # The queries are scaled, not the scores: there are fewer of them, and a half does not overflow on the way.
-    return dot_scores(queries * scale, keys)
+    return scaled_scores(queries, keys, scale)
 
 
 def self_attention_weights(

@@ -37,6 +37,14 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
     return queries @ keys.mT
 
 
+def scaled_scores(queries: Tensor, keys: Tensor, scale: float) -> Tensor:
+    """:func:`dot_scores` times a factor: the queries are multiplied by it, for there are fewer of them than scores."""
+    if _is_of_small_range(queries):
+        with without_autocast(queries):
+            return scaled_scores(queries.float(), keys.float(), scale)
+    return (queries * scale) @ keys.mT
+
+
 def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
     r"""The sums of Parikh et al. 2016, Eqs 2 and 7: :math:`y_i = \sum_j w_{ij} v_j`.
 

@@ -5,7 +5,7 @@ from einops import rearrange
 from torch import Tensor
 
 from nlilayers._precision import at_least_float32
-from nlilayers.functional._dot_product import dot_scores, weighted_sum
+from nlilayers.functional._dot_product import scaled_scores, weighted_sum
 
 
 def windowed_scores(
@@ -40,8 +40,8 @@ def windowed_scores(
                 [0.2500, 0.2500, 0.2500, 0.2500, 0.0000, 0.0000]])
     """
     size, length = log_bias.shape[-2], queries.shape[2]
-    rows = rearrange(_filled(queries * scale, size), "b h (blocks i) d -> b h blocks i d", i=size)
-    scores = dot_scores(rows, _with_neighbours(keys, size))
+    rows = rearrange(_filled(queries, size), "b h (blocks i) d -> b h blocks i d", i=size)
+    scores = scaled_scores(rows, _with_neighbours(keys, size), scale)
     real = torch.ones(1, length, dtype=torch.bool, device=keys.device) if mask is None else mask
     columns = rearrange(_with_neighbours(real[:, None, :, None], size), "b h blocks j one -> b h blocks one j")
     biased = (scores + log_bias.unsqueeze(-3)).to(at_least_float32(scores.dtype))
