@@ -477,8 +477,18 @@ def test_a_run_belongs_to_its_encoder(tmp_path: Path, monkeypatch: pytest.Monkey
     train_run(*given)
     read_pair(SCRIPT, run, "a cat sat", "a dab")
     train_run(*given)
+    hashed = []
+    with monkeypatch.context() as patch:
+        patch.setattr(contextual, "_hash", lambda file: hashed.append(file.name) or "0")
+        with pytest.raises(InputError, match="another encoder"):
+            read_pair(SCRIPT, run, "a cat sat", "a dab")
+    assert len(hashed) == len(set(hashed)) > 0, "the files are read once"
     write_encoder(encoder, seed=1)
     with pytest.raises(InputError, match=f"--run {run.folder}: was trained on another encoder than is in {encoder}"):
         read_pair(SCRIPT, run, "a cat sat", "a dab")
     with pytest.raises(InputError, match=f"{run.folder}.*encoder"):
         train_run(*given)
+    written = json.loads(run.config.read_text())
+    run.config.write_text(json.dumps(written | {"model": written["model"] | {"encoder": None}}))
+    with pytest.raises(InputError, match=f"--run {run.folder}: was trained on another encoder than none"):
+        read_pair(SCRIPT, run, "a cat sat", "a dab")

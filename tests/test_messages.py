@@ -183,6 +183,7 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: GaussianSelfAttention(4.0, 2): "embed_dim must be an integer, got 4.0",
     lambda: SinusoidalPositionalEncoding(4.0): "embed_dim must be an integer, got 4.0",
     lambda: DistancePrior(2.5): "max_distance must be an integer, got 2.5",
+    lambda: DistancePrior(far_buckets=1.0): "far_buckets must be an integer, got 1.0",
     lambda: GaussianSelfAttention(4, 2, dropout="0.1"): "dropout must be a number, got '0.1'",
     lambda: GaussianSelfAttention(4, 2, tolerance=None): "tolerance must be a number, got None",
     lambda: GaussianPrior("0.1"): "w must be a number, got '0.1'",

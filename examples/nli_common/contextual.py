@@ -59,7 +59,6 @@ class ContextualVectors(nn.Module):
         self.cache = VectorCache(CACHE / "contextual.sqlite3" if cache is None else cache)
         config = self._from_pretrained("AutoConfig")
         self.num_layers, self.dim = int(config.num_hidden_layers) + 1, int(config.hidden_size)
-        self.fingerprint = fingerprint_of_folder(self.folder)
         # Holds nothing: it is there to be moved with the module, and to say where the module is.
         self.register_buffer("like", torch.empty(0), persistent=False)
 
@@ -78,6 +77,11 @@ class ContextualVectors(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """All but the encoder, which a copy loads anew if it needs it."""
         return {name: value for name, value in vars(self).items() if name != "_encoder"}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells this encoder's vectors from another's; its files are read for it, so only once a sentence is."""
+        return fingerprint_of_folder(self.folder)
 
     def extra_repr(self) -> str:
         """The folder and the sizes, for ``repr``."""

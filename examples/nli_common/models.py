@@ -65,7 +65,10 @@ def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
     _require_size(script, config, lexicon, run)
     model = build(script, config, lexicon)
     if held.get("encoder") != beside(config).get("encoder"):
-        raise InputError(f"--run {run.folder}: was trained on another encoder than is in {config.encoder_folder}")
+        place = getattr(config, "encoder_folder", None)
+        raise InputError(
+            f"--run {run.folder}: was trained on another encoder than {f'is in {place}' if place else 'none'}"
+        )
     load_weights(run.weights, model)
     return model.eval()
 

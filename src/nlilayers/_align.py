@@ -53,9 +53,8 @@ class DecomposableAlign(nn.Module):
 
     def __init__(self, feedforward: nn.Module | None = None) -> None:
         super().__init__()
-        if feedforward is not None:
-            require_function("feedforward", feedforward)
         self.feedforward = nn.Identity() if feedforward is None else feedforward
+        require_function("feedforward", self.feedforward)
 
     def forward(
         self,
@@ -126,11 +125,10 @@ class IntraAlign(nn.Module):
 
     def __init__(self, feedforward: nn.Module | None = None, *, prior: nn.Module | None = None) -> None:
         super().__init__()
-        if feedforward is not None:
-            require_function("feedforward", feedforward)
         if prior is not None:
             require_prior(prior)
         self.feedforward = nn.Identity() if feedforward is None else feedforward
+        require_function("feedforward", self.feedforward)
         self.prior = prior
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

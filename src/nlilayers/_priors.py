@@ -272,7 +272,7 @@ class DistancePrior(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        require_integers(max_distance=max_distance)
+        require_integers(max_distance=max_distance, far_buckets=far_buckets)
         if max_distance < 0:
             raise ValueError(f"max_distance must be at least 0, got {max_distance}")
         require_far_buckets(far_buckets, signed=signed)

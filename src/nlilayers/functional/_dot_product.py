@@ -40,9 +40,8 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
 def scaled_scores(queries: Tensor, keys: Tensor, scale: float) -> Tensor:
     """:func:`dot_scores` times a factor: the queries are multiplied by it, for there are fewer of them than scores."""
     if _is_of_small_range(queries):
-        with without_autocast(queries):
-            return scaled_scores(queries.float(), keys.float(), scale)
-    return (queries * scale) @ keys.mT
+        queries, keys = queries.float(), keys.float()
+    return dot_scores(queries * scale, keys)
 
 
 def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
