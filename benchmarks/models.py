@@ -102,7 +102,11 @@ def steps(model: nn.Module, premise: Sentence, hypothesis: Sentence) -> tuple[St
 
 def product_flops(step: Step) -> float:
     """Multiplications and additions of the matrix products; recurrent layers are taken apart to be counted."""
-    with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter:
+    with (
+        torch.backends.mkldnn.flags(enabled=False),
+        torch.backends.cudnn.flags(enabled=False),
+        FlopCounterMode(display=False) as counter,
+    ):
         step()
     return counter.get_total_flops()
 

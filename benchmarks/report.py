@@ -51,6 +51,9 @@ def page(held: dict[str, Any], plot: str) -> str:
             paper_ratios(held),
             "What the operators of a training step are spent on, batches of 64 pairs of 14 and 8 words:",
             spent_table("model", models_spent(held["models"])),
+        ]
+    if held.get("compiled"):
+        parts += [
             "A compiled training step's time divided by that of the same step as it is, on the same pairs:",
             compiled_table(held["compiled"]),
         ]

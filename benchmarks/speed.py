@@ -3,7 +3,7 @@
     python -m benchmarks.speed                                 # the CPU, float32
     python -m benchmarks.speed --device cuda --dtype bfloat16
 
-Writes ``benchmarks/speed-DEVICE-DTYPE.json`` and, from it, the page and the plot in ``docs/speed``.
+Writes ``benchmarks/speed-DEVICE-DTYPE.json`` after each part and, from it, the page and the plot in ``docs/speed``.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -44,15 +45,15 @@ def main() -> None:
     if options.growth:
         print(json.dumps(attention.growth()))
         return
-    result = measure(options.device, dtype, options.dtype)
     path = HERE / f"speed-{options.device}-{options.dtype}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    for result in measure(options.device, dtype, options.dtype):
+        path.write_text(json.dumps(result, indent=1) + "\n")
     write_page(path, PAGES)
     print((PAGES / f"{path.stem}.md").read_text())
 
 
-def measure(device: str, dtype: torch.dtype, dtype_name: str) -> dict[str, Any]:
-    """Everything that the page shows."""
+def measure(device: str, dtype: torch.dtype, dtype_name: str) -> Iterator[dict[str, Any]]:
+    """Everything that the page shows, part by part: each time all that is measured so far."""
     machine = torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()} processor"
     result: dict[str, Any] = {
         "command": f"python -m benchmarks.speed --device {device} --dtype {dtype_name}",
@@ -78,6 +79,7 @@ def measure(device: str, dtype: torch.dtype, dtype_name: str) -> dict[str, Any]:
         _say(f"{case.name} against {case.rival}", comparison.ratios[case.rival])
     result["layers_spent"] = dict(layers.spent(device, dtype))
     result["vocabulary_table"] = asdict(layers.vocabulary_table(device))
+    yield result
     if dtype == torch.float32:
         rate = models.product_rate(device)
         result |= {"product_rate": rate, "paper_ratios": models.PAPER_RATIOS, "models": []}
@@ -85,11 +87,12 @@ def measure(device: str, dtype: torch.dtype, dtype_name: str) -> dict[str, Any]:
             share = speed.flops / speed.training.median / rate
             result["models"].append(asdict(speed) | {"share": share})
             _say(f"{speed.model}, batch {speed.batch}, {speed.lengths} words", None)
+        yield result
         result["compiled"] = []
         for model, comparison in models.compiled(device):
             result["compiled"].append({"model": model, "ratio": asdict(comparison.ratios["eager"])})
             _say(f"{model} compiled", comparison.ratios["eager"])
-    return result
+            yield result
 
 
 def kept_memory() -> dict[str, Any]:
@@ -104,18 +107,22 @@ def kept_memory() -> dict[str, Any]:
 
 
 def peaks(name: str, device: str, dtype: str) -> list[dict[str, Any]]:
-    """Peak memory at every length, each in a process of its own; the whole matrix of scores up to 4,096 words."""
+    """Peak memory at every length, the whole matrix of scores up to 4,096 words; on CPU each in its own process."""
     rows = []
     for length in MEMORY_LENGTHS:
         if name in attention.WHOLE_MATRIX and length > 4096:
             break
         if name != "ours" and length > 16384:
             break
-        command = [sys.executable, "-m", "benchmarks.speed", "--device", device, "--dtype", dtype]
-        done = subprocess.run(
-            [*command, "--memory", name, str(length)], cwd=HERE.parent, capture_output=True, text=True, check=True
-        )
-        rows.append({"name": name, "length": length, "bytes": float(done.stdout)})
+        if device == "cuda":
+            needed = attention.memory(name, length, device, getattr(torch, dtype))
+        else:
+            command = [sys.executable, "-m", "benchmarks.speed", "--device", device, "--dtype", dtype]
+            done = subprocess.run(
+                [*command, "--memory", name, str(length)], cwd=HERE.parent, capture_output=True, text=True, check=True
+            )
+            needed = float(done.stdout)
+        rows.append({"name": name, "length": length, "bytes": needed})
     return rows
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 
 from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.corpora import scheme_of
@@ -55,7 +56,7 @@ def start(job: Job, places: Places) -> float | None:
     torch.manual_seed(job.seed)
     model = build(settings.script, dataclasses.replace(settings.config, num_classes=len(labels)), lexicon)
     test = PairDataset(corpora["test"], lexicon, labels, corpora["test"].phenomena)
-    found = same_words(model, evaluation_loader(test))
+    found = same_words(*Accelerator().prepare(model, evaluation_loader(test)))
     return None if found is None else found["found"]
 
 

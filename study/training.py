@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate import Accelerator
 from torch import Tensor, nn
 
 from nli_common.batches import PairDataset, evaluation_loader
@@ -157,11 +158,12 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
 
 
 def reread(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[nn.Module, Iterable[Batch]]:
-    """The trained model, and its bench's test pairs."""
+    """The trained model, and its bench's test pairs, on the device that trained it."""
     lexicon = Lexicon.load(run.lexicon)
     corpus = _corpus(bench.test, places)
     dataset = PairDataset(corpus, lexicon, run.read_config()["labels"], corpus.phenomena)
-    return restore(settings.script, run, lexicon), evaluation_loader(dataset)
+    model, batches = Accelerator().prepare(restore(settings.script, run, lexicon), evaluation_loader(dataset))
+    return model, batches
 
 
 def tested(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[dict[str, float], Tensor]:

@@ -80,4 +80,4 @@ def long_texts(pairs: Sequence[Sides]) -> Iterator[Sides]:
 
 
 def _alone(words: Tensor) -> Sentence:
-    return Sentence(words[None], torch.ones(1, len(words), dtype=torch.bool))
+    return Sentence(words[None], torch.ones_like(words[None], dtype=torch.bool))
