@@ -15,33 +15,44 @@ def write_page(measured: Path, folder: Path) -> None:
     """Write ``NAME.md`` and ``NAME.png`` beside each other from ``NAME.json``."""
     held = json.loads(measured.read_text())
     folder.mkdir(parents=True, exist_ok=True)
-    plot_lengths(held, folder / f"{measured.stem}.png")
+    if "memory" in held:
+        plot_lengths(held, folder / f"{measured.stem}.png")
     (folder / f"{measured.stem}.md").write_text(page(held, f"{measured.stem}.png"))
 
 
 def page(held: dict[str, Any], plot: str) -> str:
-    """The whole page in Markdown."""
+    """The whole page in Markdown: a section for each part that is measured."""
     device, dtype = held["device"], held["dtype"]
+    apart = " The parts were measured one by one." if held.get("apart") else ""
     parts = [
         f"# {'CUDA' if device == 'cuda' else 'CPU'}, {dtype}",
-        f"{held['machine']}; {held['threads']} threads; torch {held['torch']}; `{held['command']}`.",
-        "## Self-attention with a trainable Gaussian prior",
-        "Forward and backward pass, time of ours divided by the rival's: median of the rounds, quartiles in brackets. "
-        'd = 120, 4 heads, `window="auto"`, the prior as it starts.',
-        attention_table(held["attention"]),
-        f"![Time per token and peak memory against length]({plot})",
-        "Peak memory of one sentence's step, MiB:",
-        memory_table(held["memory"]),
-        *kept_memory(held),
-        "## Other layers",
-        "Forward and backward pass on 64 sentences of 14 words.",
-        layer_table(held["layers"]),
-        "What their operators are spent on:",
-        spent_table("layer", held["layers_spent"]),
-        "`CharNgramEmbedding(30).table` takes "
-        f"{held['vocabulary_table']['median']:.2f} s for 40,000 words; the goal is at most 0.5 s.",
+        f"{held['machine']}; {held['threads']} threads; torch {held['torch']}; `{held['command']}`.{apart}",
     ]
-    if held.get("models"):
+    if "attention" in held:
+        parts += [
+            "## Self-attention with a trainable Gaussian prior",
+            "Forward and backward pass, time of ours divided by the rival's: median of the rounds, quartiles in "
+            'brackets. d = 120, 4 heads, `window="auto"`, the prior as it starts.',
+            attention_table(held["attention"]),
+        ]
+    if "memory" in held:
+        parts += [
+            f"![Time per token and peak memory against length]({plot})",
+            "Peak memory of one sentence's step, MiB:",
+            memory_table(held["memory"]),
+            *kept_memory(held),
+        ]
+    if "layers" in held:
+        parts += [
+            "## Other layers",
+            "Forward and backward pass on 64 sentences of 14 words.",
+            layer_table(held["layers"]),
+            "What their operators are spent on:",
+            spent_table("layer", held["layers_spent"]),
+            "`CharNgramEmbedding(30).table` takes "
+            f"{held['vocabulary_table']['median']:.2f} s for 40,000 words; the goal is at most 0.5 s.",
+        ]
+    if "models" in held:
         parts += [
             "## Whole models",
             "Pairs a second with the papers' default sizes and 300-d vectors, median of the rounds; a training step is "
@@ -52,7 +63,7 @@ def page(held: dict[str, Any], plot: str) -> str:
             "What the operators of a training step are spent on, batches of 64 pairs of 14 and 8 words:",
             spent_table("model", models_spent(held["models"])),
         ]
-    if held.get("compiled"):
+    if "compiled" in held:
         parts += [
             "A compiled training step's time divided by that of the same step as it is, on the same pairs:",
             compiled_table(held["compiled"]),
@@ -63,11 +74,11 @@ def page(held: dict[str, Any], plot: str) -> str:
 def attention_table(rows: list[dict[str, Any]]) -> str:
     """A row for each length; the goal is the largest ratio to plain attention that was asked for."""
     rivals = list(dict.fromkeys(name for row in rows for name in row["ratios"]))
-    lines = [["length", "batch", "ours, ms", *rivals, "goal", "µs a token"]]
+    goals = ["goal"] * any(row["goal"] is not None for row in rows)
+    lines = [["length", "batch", "ours, ms", *rivals, *goals, "µs a token"]]
     for row in rows:
         seconds = row["seconds"]["ours"]["median"]
         ratios = [_ratio(row["ratios"].get(name)) for name in rivals]
-        goal = "–" if row["goal"] is None else f"≤ {row['goal']:g}"
         tokens = row["batch"] * row["length"]
         lines.append(
             [
@@ -75,7 +86,7 @@ def attention_table(rows: list[dict[str, Any]]) -> str:
                 f"{row['batch']}",
                 f"{1e3 * seconds:.1f}",
                 *ratios,
-                goal,
+                *([_goal(row)] if goals else []),
                 f"{1e6 * seconds / tokens:.2f}",
             ]
         )
@@ -110,11 +121,11 @@ def kept_memory(held: dict[str, Any]) -> list[str]:
 
 def layer_table(rows: list[dict[str, Any]]) -> str:
     """A row for each layer and rival."""
-    lines = [["layer", "rival", "ours, ms", "ours / rival", "goal"]]
+    goals = ["goal"] * any(row["goal"] is not None for row in rows)
+    lines = [["layer", "rival", "ours, ms", "ours / rival", *goals]]
     for row in rows:
         ours = f"{1e3 * row['seconds']['ours']['median']:.2f}"
-        goal = "–" if row["goal"] is None else f"≤ {row['goal']:g}"
-        lines.append([row["layer"], row["rival"], ours, _ratio(row["ratio"]), goal])
+        lines.append([row["layer"], row["rival"], ours, _ratio(row["ratio"]), *([_goal(row)] if goals else [])])
     return _table(lines)
 
 
@@ -184,6 +195,10 @@ def plot_lengths(held: dict[str, Any], path: Path) -> None:
     right.set_title("of one sentence")
     figure.savefig(path, dpi=150)
     plt.close(figure)
+
+
+def _goal(row: dict[str, Any]) -> str:
+    return "–" if row["goal"] is None else f"≤ {row['goal']:g}"
 
 
 def _ratio(timing: dict[str, float] | None) -> str:

@@ -2,6 +2,7 @@
 
     python -m benchmarks.speed                                 # the CPU, float32
     python -m benchmarks.speed --device cuda --dtype bfloat16
+    python -m benchmarks.speed --device cuda --parts compiled  # that part alone, beside what was measured before
 
 Writes ``benchmarks/speed-DEVICE-DTYPE.json`` after each part and, from it, the page and the plot in ``docs/speed``.
 """
@@ -12,7 +13,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="leave the others as they are")
     parser.add_argument("--memory", nargs=2, metavar=("NAME", "LENGTH"), help=argparse.SUPPRESS)
     parser.add_argument("--growth", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -46,53 +48,96 @@ def main() -> None:
         print(json.dumps(attention.growth()))
         return
     path = HERE / f"speed-{options.device}-{options.dtype}.json"
-    for result in measure(options.device, dtype, options.dtype):
-        path.write_text(json.dumps(result, indent=1) + "\n")
+    try:
+        held = begun(path, conditions(options.device, options.dtype), options.parts)
+    except ValueError as error:
+        parser.error(f"--parts: {error}")
+    for part in options.parts:
+        for found in PARTS[part](options.device, dtype):
+            held |= found
+            path.write_text(json.dumps(held, indent=1) + "\n")
     write_page(path, PAGES)
     print((PAGES / f"{path.stem}.md").read_text())
 
 
-def measure(device: str, dtype: torch.dtype, dtype_name: str) -> Iterator[dict[str, Any]]:
-    """Everything that the page shows, part by part: each time all that is measured so far."""
-    machine = torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()} processor"
-    result: dict[str, Any] = {
-        "command": f"python -m benchmarks.speed --device {device} --dtype {dtype_name}",
-        "machine": machine,
+def conditions(device: str, dtype: str) -> dict[str, Any]:
+    """What every figure of a page has in common."""
+    return {
+        "command": f"python -m benchmarks.speed --device {device} --dtype {dtype}",
+        "machine": torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()} processor",
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "device": device,
-        "dtype": dtype_name,
-        "attention": [],
-        "layers": [],
+        "dtype": dtype,
     }
+
+
+def begun(path: Path, shared: dict[str, Any], parts: Sequence[str]) -> dict[str, Any]:
+    """The conditions, with what an earlier process measured under them of the other parts.
+
+    Raises:
+        ValueError: if there are other parts, measured under other conditions.
+    """
+    if not path.exists() or set(parts) == set(PARTS):
+        return shared
+    held: dict[str, Any] = json.loads(path.read_text())
+    if {name: held.get(name) for name in shared} != shared:
+        raise ValueError(f"the other parts in {path.name} are of {held['machine']}, torch {held['torch']}")
+    return held | {"apart": True}
+
+
+def measure_attention(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
+    """Self-attention at every length."""
+    rows = []
     for batch, length, comparison in attention.run(device, dtype):
         goal = attention.GOALS.get(length) if device == "cpu" else None
-        result["attention"].append({"batch": batch, "length": length, "goal": goal, **asdict(comparison)})
+        rows.append({"batch": batch, "length": length, "goal": goal, **asdict(comparison)})
         _say(f"attention, {length} words", comparison.ratios.get(PLAIN))
-    result["memory"] = [row for name in ("ours", PLAIN, "textbook") for row in peaks(name, device, dtype_name)]
+    yield {"attention": rows}
+    yield {"memory": [row for name in ("ours", PLAIN, "textbook") for row in peaks(name, device, dtype)]}
     if device == "cpu":
-        result["kept_memory"] = kept_memory()
+        yield {"kept_memory": kept_memory()}
+
+
+def measure_layers(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
+    """The other layers."""
+    rows = []
     for case, comparison in layers.run(device, dtype):
         goal = case.goal if device == "cpu" else None
         row = {"layer": case.name, "rival": case.rival, "goal": goal, "ratio": asdict(comparison.ratios[case.rival])}
-        result["layers"].append(row | {"seconds": asdict(comparison)["seconds"]})
+        rows.append(row | {"seconds": asdict(comparison)["seconds"]})
         _say(f"{case.name} against {case.rival}", comparison.ratios[case.rival])
-    result["layers_spent"] = dict(layers.spent(device, dtype))
-    result["vocabulary_table"] = asdict(layers.vocabulary_table(device))
-    yield result
+    spent, table = dict(layers.spent(device, dtype)), asdict(layers.vocabulary_table(device))
+    yield {"layers": rows, "layers_spent": spent, "vocabulary_table": table}
+
+
+def measure_models(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
+    """Whole models, in float32."""
     if dtype == torch.float32:
-        rate = models.product_rate(device)
-        result |= {"product_rate": rate, "paper_ratios": models.PAPER_RATIOS, "models": []}
+        rate, rows = models.product_rate(device), []
         for speed in models.run(device):
-            share = speed.flops / speed.training.median / rate
-            result["models"].append(asdict(speed) | {"share": share})
+            rows.append(asdict(speed) | {"share": speed.flops / speed.training.median / rate})
             _say(f"{speed.model}, batch {speed.batch}, {speed.lengths} words", None)
-        yield result
-        result["compiled"] = []
+        yield {"product_rate": rate, "paper_ratios": models.PAPER_RATIOS, "models": rows}
+
+
+def measure_compiled(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
+    """Compiled training steps, in float32; one model after the other, for each is compiled for a minute."""
+    if dtype == torch.float32:
+        rows: list[dict[str, Any]] = []
         for model, comparison in models.compiled(device):
-            result["compiled"].append({"model": model, "ratio": asdict(comparison.ratios["eager"])})
+            rows.append({"model": model, "ratio": asdict(comparison.ratios["eager"])})
             _say(f"{model} compiled", comparison.ratios["eager"])
-            yield result
+            yield {"compiled": rows}
+
+
+PARTS = {
+    "attention": measure_attention,
+    "layers": measure_layers,
+    "models": measure_models,
+    "compiled": measure_compiled,
+}
+"""What a page is made of; what a part yields is kept at once."""
 
 
 def kept_memory() -> dict[str, Any]:
@@ -106,7 +151,7 @@ def kept_memory() -> dict[str, Any]:
     return found
 
 
-def peaks(name: str, device: str, dtype: str) -> list[dict[str, Any]]:
+def peaks(name: str, device: str, dtype: torch.dtype) -> list[dict[str, Any]]:
     """Peak memory at every length, the whole matrix of scores up to 4,096 words; on CPU each in its own process."""
     rows = []
     for length in MEMORY_LENGTHS:
@@ -115,9 +160,9 @@ def peaks(name: str, device: str, dtype: str) -> list[dict[str, Any]]:
         if name != "ours" and length > 16384:
             break
         if device == "cuda":
-            needed = attention.memory(name, length, device, getattr(torch, dtype))
+            needed = attention.memory(name, length, device, dtype)
         else:
-            command = [sys.executable, "-m", "benchmarks.speed", "--device", device, "--dtype", dtype]
+            command = [sys.executable, "-m", "benchmarks.speed", "--dtype", str(dtype).removeprefix("torch.")]
             done = subprocess.run(
                 [*command, "--memory", name, str(length)], cwd=HERE.parent, capture_output=True, text=True, check=True
             )

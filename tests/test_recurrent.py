@@ -115,6 +115,19 @@ def test_gradients_are_right(outputs: type[States]) -> None:
     laws.gradients_are_right(outputs(lstm_of(2, True)), Sentences((normal(3, 3, 3, FEATURES),), (mask,)))
 
 
+def test_evaluation_has_the_gradients_of_training(device: str) -> None:
+    """Which cuDNN, on a GPU, refuses an LSTM of torch's."""
+    lstm = lstm_of(2, True).to(device)
+    x, mask = normal(3, 2, 5, FEATURES).to(device), lengths_to_mask(torch.tensor([5, 3])).to(device)
+    gradients = []
+    for training in (True, False):
+        leaves = [x.clone().requires_grad_(), *lstm.train(training).parameters()]
+        states, final = lstm(leaves[0], mask)
+        gradients.append(torch.autograd.grad(states.square().sum() + final.sum(), leaves))
+    for trained, evaluated in zip(*gradients, strict=True):
+        assert_close(evaluated, trained, atol=1e-12, rtol=1e-12)
+
+
 def test_other_laws_of_sequence_layers() -> None:
     mask = lengths_to_mask(torch.tensor([3, 1]))
     drawn, lstm = Sentences((normal(3, 2, 3, FEATURES),), (mask,)), lstm_of(2, True)

@@ -28,6 +28,7 @@ from nlilayers import (
     functional,
     masking,
 )
+from nlilayers._attention import FEWEST_SCORES_IN_BLOCKS
 from nlilayers._passages import cut_into_passages, join_passages
 from strategies import normal
 
@@ -306,15 +307,18 @@ class Largest(TorchDispatchMode):
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("lengths", [(400, 400), (400, 37), (400, 0), None])
-def test_auto_equals_the_whole_matrix(lengths: tuple[int, ...] | None, bias: bool) -> None:
-    layer, whole = attention(bias=bias), attention(None, bias=bias)
-    x = normal(1, 2, 400, EMBED_DIM).requires_grad_()
-    mask = None if lengths is None else mask_of(*lengths, width=400)
+def test_auto_equals_the_whole_matrix(
+    lengths: tuple[int, ...] | None, bias: bool, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nlilayers._attention.FEWEST_SCORES_IN_BLOCKS", {})
+    layer, whole = attention(bias=bias).to(device), attention(None, bias=bias).to(device)
+    x = normal(1, 2, 400, EMBED_DIM).to(device).requires_grad_()
+    mask = None if lengths is None else mask_of(*lengths, width=400).to(device)
     assert blocks_used(layer, x, mask)
     results = []
     for model in (layer, whole):
         y = model(x, mask)
-        y.backward(normal(2, *y.shape))
+        y.backward(normal(2, *y.shape).to(device))
         results.append([y.detach(), x.grad, *(p.grad for p in model.parameters())])
         x.grad = None
     for ours, expected in zip(*results, strict=True):
@@ -323,7 +327,7 @@ def test_auto_equals_the_whole_matrix(lengths: tuple[int, ...] | None, bias: boo
         assert torch.all(results[0][0][~mask] == 0)
     bound = layer.discarded_mass_bound(x, mask)
     assert bound.shape == (2, HEADS, 400) and torch.all(bound <= layer.tolerance)
-    assert torch.equal(whole.discarded_mass_bound(x, mask), torch.zeros(2, HEADS, 400, dtype=torch.float64))
+    assert torch.all(whole.discarded_mass_bound(x, mask) == 0)
 
 
 def test_a_far_word_that_outshouts_the_near_ones_widens_the_window() -> None:
@@ -917,6 +921,15 @@ def test_blocks_pay_from_160_words_on_and_from_eight_of_them() -> None:
     with Largest() as made:
         attention(8)(x)
     assert made.numel == HEADS * 10 * 16 * 3 * 16, "ten blocks of the least size, for three blocks of keys each"
+
+
+def test_on_some_devices_blocks_pay_from_so_many_scores_on(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU is one; here the CPU is made one, too."""
+    fewest = FEWEST_SCORES_IN_BLOCKS.get(device, 3 * HEADS * 400**2)
+    monkeypatch.setitem(FEWEST_SCORES_IN_BLOCKS, device, fewest)
+    fitting = -(-fewest // (HEADS * 400**2)) - 1
+    x = normal(7, fitting + 1, 400, EMBED_DIM).to(device)
+    assert not blocks_used(attention(8).to(device), x[:fitting]) and blocks_used(attention(8).to(device), x)
 
 
 def test_no_sentences_at_all_have_no_window() -> None:

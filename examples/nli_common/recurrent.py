@@ -1,11 +1,11 @@
 """LSTMs over padded sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 
-from nli_common.lstm_operator import lstm_states, onnx_lstm_states
+from nli_common.lstm_operator import lstm_states, onnx_lstm_states, read_words
 from nlilayers.masking import zero_padding
 
 
@@ -68,10 +68,14 @@ class SentenceLSTM(nn.Module):
 
 def _read(lstm: nn.Module, x: Tensor) -> Tensor:
     """The states of an ``nn.LSTM``, which is a single operator in a graph: ``(b, n, d)`` → ``(b, n, hidden_size)``."""
-    if not torch.compiler.is_compiling():
+    read: Callable[..., Tensor]
+    if torch.compiler.is_compiling():
+        read = onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states
+    elif lstm.training or not torch.is_grad_enabled():
         states: Tensor = lstm(x)[0]
         return states
-    read = onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states
+    else:  # cuDNN gives an nn.LSTM gradients in training alone
+        read = read_words
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     weights: list[Tensor] = [getattr(lstm, name) for name in names]
     return read(x.to(weights[0].dtype), *weights)

@@ -25,6 +25,8 @@ from nlilayers.masking import zero_padding
 
 SHORTEST_IN_BLOCKS = 160
 """Words of a sentence below which no window is looked for."""
+FEWEST_SCORES_IN_BLOCKS = {"cuda": 2**26}
+"""Scores of a batch below which no window is looked for: a GPU has them all sooner than it starts what blocks need."""
 SMALLEST_BLOCK = 16
 """Words of a block at least."""
 BLOCKS_PAY = 8
@@ -61,10 +63,10 @@ class GaussianSelfAttention(nn.Module):
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any. ``"auto"`` means any, too, but
             leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand
             (see :func:`nlilayers.functional.smallest_window`). Its cost is then linear in the length, as that of any
-            window is. The whole matrix of scores, for which a window is a mask, is computed for short sentences, in
-            compiled code, with priors that have hooks, with priors of one's own unless their attribute ``of_distance``
-            is ``True``, which promises that they are functions of :math:`i - j` alone, and, with ``"auto"``, with
-            priors that are not Gaussian in every head.
+            window is. The whole matrix of scores, for which a window is a mask, is computed for short sentences, for
+            batches of fewer than :math:`2^{26}` scores on a GPU, in compiled code, with priors that have hooks, with
+            priors of one's own unless their attribute ``of_distance`` is ``True``, which promises that they are
+            functions of :math:`i - j` alone, and, with ``"auto"``, with priors that are not Gaussian in every head.
         tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default
             is below the rounding of float32; that of float64 is ``2**-53``.
         scale: :math:`\tau`; ``None`` is :math:`1/\sqrt{d/h}`.
@@ -218,7 +220,8 @@ class GaussianSelfAttention(nn.Module):
         if self.window is None or torch.compiler.is_compiling():
             return None
         length = queries.shape[2]
-        if length < SHORTEST_IN_BLOCKS or not queries.numel():
+        scores = queries.shape[:3].numel() * length
+        if length < SHORTEST_IN_BLOCKS or scores < FEWEST_SCORES_IN_BLOCKS.get(queries.device.type, 1):
             return None
         window = self._smallest_window(queries, keys, mask) if isinstance(self.window, str) else self.window
         if BLOCKS_PAY * _block_size(window) > length:
