@@ -128,6 +128,22 @@ def test_evaluation_has_the_gradients_of_training(device: str) -> None:
         assert_close(evaluated, trained, atol=1e-12, rtol=1e-12)
 
 
+def test_an_lstm_is_in_training_for_its_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that cuDNN keeps what they need."""
+    lstm, seen = lstm_of(1, True).eval(), []
+    forward = nn.LSTM.forward
+    monkeypatch.setattr(nn.LSTM, "forward", lambda self, x: (seen.append(self.training), forward(self, x))[1])
+    x, mask = normal(3, 1, 2, FEATURES), torch.ones(1, 2, dtype=torch.bool)
+    lstm(x, mask)
+    with torch.no_grad():
+        lstm(x, mask)
+        lstm.train()(x, mask)
+    assert seen == [True, True, False, False, True, True]
+    with pytest.raises(RuntimeError):
+        lstm.eval()(x[..., 1:], mask)
+    assert not any(part.training for part in lstm.modules())
+
+
 def test_other_laws_of_sequence_layers() -> None:
     mask = lengths_to_mask(torch.tensor([3, 1]))
     drawn, lstm = Sentences((normal(3, 2, 3, FEATURES),), (mask,)), lstm_of(2, True)

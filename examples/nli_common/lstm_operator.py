@@ -28,12 +28,11 @@ def lstm_states(x: Tensor, w_input: Tensor, w_hidden: Tensor, b_input: Tensor, b
     Shape:
         → ``(b, n, h)``.
     """
-    return read_words(x, w_input, w_hidden, b_input, b_hidden)
+    return _read(x, w_input, w_hidden, b_input, b_hidden)
 
 
-def read_words(x: Tensor, w_input: Tensor, w_hidden: Tensor, b_input: Tensor, b_hidden: Tensor) -> Tensor:
-    """What :func:`lstm_states` computes, for code that is in no graph."""
-    start, weights = x.new_zeros(1, x.shape[0], w_hidden.shape[1]), (w_input, w_hidden, b_input, b_hidden)
+def _read(x: Tensor, *weights: Tensor) -> Tensor:
+    start = x.new_zeros(1, x.shape[0], weights[1].shape[1])
     states: Tensor = torch.lstm(x, (start, start), weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)[0]
     return states.contiguous()
 
@@ -50,7 +49,7 @@ torch.library.define(_BACKWARD, "(Tensor grad, Tensor[] given) -> Tensor[]")
 def _read_backward(grad: Tensor, given: Sequence[Tensor]) -> list[Tensor]:
     with torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in given]
-        return [x.contiguous() for x in torch.autograd.grad(read_words(*leaves), leaves, grad)]
+        return [x.contiguous() for x in torch.autograd.grad(_read(*leaves), leaves, grad)]
 
 
 def _empty_backward(grad: Tensor, given: Sequence[Tensor]) -> list[Tensor]:

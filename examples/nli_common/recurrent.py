@@ -1,11 +1,12 @@
 """LSTMs over padded sentences."""
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
-from nli_common.lstm_operator import lstm_states, onnx_lstm_states, read_words
+from nli_common.lstm_operator import lstm_states, onnx_lstm_states
 from nlilayers.masking import zero_padding
 
 
@@ -68,17 +69,28 @@ class SentenceLSTM(nn.Module):
 
 def _read(lstm: nn.Module, x: Tensor) -> Tensor:
     """The states of an ``nn.LSTM``, which is a single operator in a graph: ``(b, n, d)`` → ``(b, n, hidden_size)``."""
-    read: Callable[..., Tensor]
-    if torch.compiler.is_compiling():
-        read = onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states
-    elif lstm.training or not torch.is_grad_enabled():
-        states: Tensor = lstm(x)[0]
+    if not torch.compiler.is_compiling():
+        with _differentiable(lstm):
+            states: Tensor = lstm(x)[0]
         return states
-    else:  # cuDNN gives an nn.LSTM gradients in training alone
-        read = read_words
+    read = onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     weights: list[Tensor] = [getattr(lstm, name) for name in names]
     return read(x.to(weights[0].dtype), *weights)
+
+
+@contextlib.contextmanager
+def _differentiable(lstm: nn.Module) -> Iterator[None]:
+    """In training for the moment, where gradients are wanted: cuDNN gives none otherwise.
+
+    An LSTM of one layer has no dropout, and computes the same either way.
+    """
+    was = lstm.training
+    lstm.training = was or torch.is_grad_enabled()
+    try:
+        yield
+    finally:
+        lstm.training = was
 
 
 def _places_turned_round(mask: Tensor) -> Tensor:

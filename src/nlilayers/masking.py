@@ -89,7 +89,7 @@ def zero_padding(x: Tensor, mask: Tensor | None) -> Tensor:
     """
     require_sequence("x", x)
     require_mask("mask", mask, x.shape[:2])
-    return x if mask is None else x.masked_fill(~mask[..., None], 0)
+    return x if mask is None else torch.where(mask[..., None], x, 0)
 
 
 def pair_mask(query_mask: Tensor | None, key_mask: Tensor | None) -> Tensor | None:
