@@ -11,6 +11,7 @@ DEMO := --hidden-size 64 --vector-size 64 --dropout 0 --no-glorot --optimizer ad
 DEMO_RUNS ?= runs/demo
 DATA ?= data
 BUDGET ?= cpu
+WORKERS ?= 2
 HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 ATTACKS := precision spread portable faults hostile installing
 
@@ -53,7 +54,7 @@ mutants: $(READY)  ## every mutant of the library, which takes long; writes docs
 	$(BIN)/python -m reliability.report
 
 study: $(READY)  ## every model on the real pairs in DATA, on ENCODER too, days; goes on where it stopped; writes docs/study
-	$(BIN)/python -m study --data $(DATA) --budget $(BUDGET) $(if $(ENCODER),--encoder $(ENCODER))
+	$(BIN)/python -m study --data $(DATA) --budget $(BUDGET) --workers $(WORKERS) $(if $(ENCODER),--encoder $(ENCODER))
 
 clean:
 	rm -rf $(VENV) docs/_build
