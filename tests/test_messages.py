@@ -186,6 +186,8 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: DistancePrior(far_buckets=1.0): "far_buckets must be an integer, got 1.0",
     lambda: GaussianSelfAttention(4, 2, dropout="0.1"): "dropout must be a number, got '0.1'",
     lambda: GaussianSelfAttention(4, 2, tolerance=None): "tolerance must be a number, got None",
+    lambda: GaussianSelfAttention(4, 2, scale="1"): "scale must be a number, got '1'",
+    lambda: CharNgramEmbedding(3, seed=0.5): "seed must be an integer, got 0.5",
     lambda: GaussianPrior("0.1"): "w must be a number, got '0.1'",
     lambda: GaussianPrior(b="0"): "b must be a number, got '0'",
     lambda: LinearPrior(None): "w must be a number, got None",

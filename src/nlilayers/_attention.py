@@ -12,6 +12,7 @@ from nlilayers._checks import (
     is_matrix,
     require_integers,
     require_mask,
+    require_number,
     require_prior,
     require_probability,
     require_sequence,
@@ -81,7 +82,8 @@ class GaussianSelfAttention(nn.Module):
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`\tilde x` ``(b, n, d)``, 0 at padding.
 
     Raises:
-        TypeError: if the prior is not a module, a size is not an integer, or ``dropout`` or ``tolerance`` not a number.
+        TypeError: if the prior is not a module, a size is not an integer, or ``dropout``, ``tolerance`` or ``scale`` is
+            not a number.
         ValueError: if ``num_heads`` does not divide ``embed_dim``, if the prior gives any other shape, if
             ``dropout`` is no probability, if ``window`` is neither ``None`` nor ``"auto"`` nor an integer of at least
             0, if ``tolerance`` is not between 0 and 1, if x is not ``(batch, length, embed_dim)``, or if the mask is
@@ -118,10 +120,11 @@ class GaussianSelfAttention(nn.Module):
             )
         require_probability("dropout", dropout)
         require_tolerance(tolerance)
+        require_number("scale", 1.0 if scale is None else scale)
         self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
         self.window, self.tolerance = _known_window(window), float(tolerance)
         self.dropout = nn.Dropout(float(dropout)) if dropout else nn.Identity()
-        self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else scale
+        self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else float(scale)
         self.prior = GaussianPrior(device=device, dtype=dtype) if prior is None else prior
         require_prior(self.prior)
         if isinstance(prior, HeadPriors) and len(prior.priors) != num_heads:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_positive, require_tensor
+from nlilayers._checks import require_integers, require_positive, require_tensor
 
 CHARACTERS_AT_ONCE = 65_536
 """Of a vocabulary's words: all their n-grams' vectors are in memory at once."""
@@ -43,7 +43,8 @@ class CharNgramEmbedding(nn.Module):
 
     Raises:
         ValueError: if a size is below 1, or if ids are not integers of at least one dimension.
-        TypeError: if ``encode`` or ``table`` is given one string, not a sequence of them.
+        TypeError: if a size or the seed is not an integer, or ``encode`` or ``table`` is given one string, not a
+            sequence of them.
 
     Example::
 
@@ -70,9 +71,10 @@ class CharNgramEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         require_positive(embedding_dim=embedding_dim, ngram_size=ngram_size, num_embeddings=num_embeddings)
+        require_integers(seed=seed)
         self.embedding_dim, self.ngram_size = int(embedding_dim), int(ngram_size)
         self.num_embeddings = int(num_embeddings)
-        self.seed = seed
+        self.seed = int(seed)
         self.register_buffer("weight", torch.empty(num_embeddings + 1, embedding_dim, device=device, dtype=dtype))
         self.reset_parameters()
 
