@@ -103,7 +103,7 @@ class FlexAttention(BiasedAttention):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """The prior is computed within the kernel."""
-        # Only of what is indexed does it know the gradient.
+        # It has gradients only of those tensors of a modification that are indexed.
         w, b = (scalar.expand(HEADS).contiguous() for scalar in (self.w, self.b))
 
         def modify(score: Tensor, _batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -120,7 +120,7 @@ RIVALS: dict[str, type[nn.Module]] = {
     "nn.MultiheadAttention": TorchAttention,
 }
 FLEX = "flex_attention"
-COMPILED = (32, 512, 2048, 8192)
+FLEX_LENGTHS = (32, 512, 2048, 8192)
 """Lengths that it is compiled for, each anew, which takes longest of all."""
 WHOLE_MATRIX = ("with the prior as a mask", "textbook")
 
@@ -148,7 +148,7 @@ def run(device: str, dtype: torch.dtype) -> Iterator[tuple[int, int, Comparison]
     for batch, length in SHAPES:
         rivals = [name for name in RIVALS if length <= LONGEST_MATRIX or name not in WHOLE_MATRIX]
         steps = {name: step(name, batch, length, device, dtype) for name in ("ours", *rivals)}
-        if device == "cuda" and length in COMPILED:
+        if device == "cuda" and length in FLEX_LENGTHS:
             try:
                 steps[FLEX] = step(FLEX, batch, length, device, dtype)
                 steps[FLEX]()

@@ -1,5 +1,6 @@
 """How a speed is measured: rivals take turns in one process, and a ratio is the median of their rounds' ratios."""
 
+import gc
 import resource
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -99,6 +100,8 @@ def peak_memory(build: Callable[[], Step], device: str) -> float:
     A process has one peak: on CPU, call it once in a process of its own.
     """
     if device == "cuda":
+        gc.collect()
+        torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         build()()

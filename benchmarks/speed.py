@@ -13,7 +13,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="leave the others as they are")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, help="measure these, and leave the others as they are")
     parser.add_argument("--memory", nargs=2, metavar=("NAME", "LENGTH"), help=argparse.SUPPRESS)
     parser.add_argument("--growth", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -48,11 +48,15 @@ def main() -> None:
         print(json.dumps(attention.growth()))
         return
     path = HERE / f"speed-{options.device}-{options.dtype}.json"
+    possible = list(PARTS) if dtype == torch.float32 else ["attention", "layers"]
+    parts = options.parts or possible
     try:
-        held = begun(path, conditions(options.device, options.dtype), options.parts)
+        if not set(parts) <= set(possible):
+            raise ValueError(f"{options.dtype} has {' and '.join(possible)} only, got {' '.join(parts)}")
+        held = begun(path, conditions(options.device, options.dtype), whole=set(parts) == set(possible))
     except ValueError as error:
         parser.error(f"--parts: {error}")
-    for part in options.parts:
+    for part in parts:
         for found in PARTS[part](options.device, dtype):
             held |= found
             path.write_text(json.dumps(held, indent=1) + "\n")
@@ -72,13 +76,13 @@ def conditions(device: str, dtype: str) -> dict[str, Any]:
     }
 
 
-def begun(path: Path, shared: dict[str, Any], parts: Sequence[str]) -> dict[str, Any]:
-    """The conditions, with what an earlier process measured under them of the other parts.
+def begun(path: Path, shared: dict[str, Any], *, whole: bool) -> dict[str, Any]:
+    """The conditions, with what an earlier process measured under them, unless the whole is measured again.
 
     Raises:
         ValueError: if there are other parts, measured under other conditions.
     """
-    if not path.exists() or set(parts) == set(PARTS):
+    if whole or not path.exists():
         return shared
     held: dict[str, Any] = json.loads(path.read_text())
     if {name: held.get(name) for name in shared} != shared:
@@ -113,22 +117,20 @@ def measure_layers(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
 
 def measure_models(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
     """Whole models, in float32."""
-    if dtype == torch.float32:
-        rate, rows = models.product_rate(device), []
-        for speed in models.run(device):
-            rows.append(asdict(speed) | {"share": speed.flops / speed.training.median / rate})
-            _say(f"{speed.model}, batch {speed.batch}, {speed.lengths} words", None)
-        yield {"product_rate": rate, "paper_ratios": models.PAPER_RATIOS, "models": rows}
+    rate, rows = models.product_rate(device), []
+    for speed in models.run(device):
+        rows.append(asdict(speed) | {"share": speed.flops / speed.training.median / rate})
+        _say(f"{speed.model}, batch {speed.batch}, {speed.lengths} words", None)
+    yield {"product_rate": rate, "paper_ratios": models.PAPER_RATIOS, "models": rows}
 
 
 def measure_compiled(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
     """Compiled training steps, in float32; one model after the other, for each is compiled for a minute."""
-    if dtype == torch.float32:
-        rows: list[dict[str, Any]] = []
-        for model, comparison in models.compiled(device):
-            rows.append({"model": model, "ratio": asdict(comparison.ratios["eager"])})
-            _say(f"{model} compiled", comparison.ratios["eager"])
-            yield {"compiled": rows}
+    rows: list[dict[str, Any]] = []
+    for model, comparison in models.compiled(device):
+        rows.append({"model": model, "ratio": asdict(comparison.ratios["eager"])})
+        _say(f"{model} compiled", comparison.ratios["eager"])
+        yield {"compiled": rows}
 
 
 PARTS = {

@@ -1,5 +1,6 @@
 """What a training step is spent on: the share of each kind of work."""
 
+import re
 from collections import Counter
 
 import torch
@@ -8,14 +9,14 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.measure import Step
 
 KINDS = {
-    "products": ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "convolution", "conv2d", "rnn", "lstm", "gemm"),
-    "softmax and activations": ("softmax", "relu", "gelu", "sigmoid", "tanh", "threshold", "softplus", "logsumexp"),
-    "random numbers": ("bernoulli", "dropout", "random"),
-    "gathering": ("index", "embedding", "gather", "scatter", "unique", "sort"),
-    "copies": ("copy", "cat", "clone", "fill", "zero", "pad", "unfold"),
-    "optimiser": ("adam",),
+    "optimiser": "adam",
+    "products": r"gemm|cutlass|(?<![a-z])(add|b|baddb)?m[mv](?![a-z])|dot|convolution|conv2d|rnn|lstm",
+    "softmax and activations": "softmax|relu|gelu|sigmoid|tanh|threshold|softplus|logsumexp",
+    "random numbers": "bernoulli|dropout|random|distribution",
+    "gathering": "index|embedding|gather|scatter|unique|sort",
+    "copies": "copy|memcpy|cat|clone|fill|memset|zero|pad|unfold",
 }
-"""Kinds of work by a word in the names of what PyTorch runs; the first that fits counts."""
+"""Kinds of work, by what is in the names of what PyTorch runs, operators or kernels; the first that fits counts."""
 OTHER = "sums and the like"
 STEPS = 5
 
@@ -38,5 +39,5 @@ def shares(step: Step, device: str) -> dict[str, float]:
 
 def kind(operator: str) -> str:
     """The kind of work of one operator, or of one kernel."""
-    words = operator.removeprefix("aten::").lower()
-    return next((name for name, parts in KINDS.items() if any(part in words for part in parts)), OTHER)
+    name = operator.removeprefix("aten::").lower()
+    return next((kind for kind, pattern in KINDS.items() if re.search(pattern, name)), OTHER)

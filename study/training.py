@@ -158,7 +158,7 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
 
 
 def reread(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[nn.Module, Iterable[Batch]]:
-    """The trained model, and its bench's test pairs, on the device that trained it."""
+    """The trained model, and its bench's test pairs, on the device that training takes."""
     lexicon = Lexicon.load(run.lexicon)
     corpus = _corpus(bench.test, places)
     dataset = PairDataset(corpus, lexicon, run.read_config()["labels"], corpus.phenomena)

@@ -66,7 +66,8 @@ def logits(model: nn.Module, pairs: Sequence[Sides], window: str | None) -> tupl
         if isinstance(layer, nlilayers.GaussianSelfAttention):
             layer.window = window
     functional = nlilayers.functional
-    with patch.object(functional, "windowed_scores", wraps=functional.windowed_scores) as windowed:
+    everywhere = patch.dict("nlilayers._attention.FEWEST_SCORES_IN_BLOCKS", clear=True)
+    with everywhere, patch.object(functional, "windowed_scores", wraps=functional.windowed_scores) as windowed:
         return torch.cat([model(*pair) for pair in pairs]), windowed.call_count
 
 

@@ -1,5 +1,7 @@
 """The LSTM over padded sentences: its loop, its laws, and what two directions owe each other."""
 
+import contextlib
+
 import pytest
 import torch
 from hypothesis import given
@@ -13,7 +15,7 @@ import models
 import oracles_lstm_attention as oracles
 import strategies
 from nli_common.lstm_operator import lstm_states
-from nli_common.recurrent import SentenceLSTM
+from nli_common.recurrent import SentenceLSTM, _in_training_for_gradients
 from nlilayers.masking import lengths_to_mask
 from strategies import FEATURES, Sentences, normal
 
@@ -128,20 +130,19 @@ def test_evaluation_has_the_gradients_of_training(device: str) -> None:
         assert_close(evaluated, trained, atol=1e-12, rtol=1e-12)
 
 
-def test_an_lstm_is_in_training_for_its_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that cuDNN keeps what they need."""
-    lstm, seen = lstm_of(1, True).eval(), []
-    forward = nn.LSTM.forward
-    monkeypatch.setattr(nn.LSTM, "forward", lambda self, x: (seen.append(self.training), forward(self, x))[1])
-    x, mask = normal(3, 1, 2, FEATURES), torch.ones(1, 2, dtype=torch.bool)
-    lstm(x, mask)
-    with torch.no_grad():
-        lstm(x, mask)
-        lstm.train()(x, mask)
-    assert seen == [True, True, False, False, True, True]
-    with pytest.raises(RuntimeError):
-        lstm.eval()(x[..., 1:], mask)
-    assert not any(part.training for part in lstm.modules())
+@pytest.mark.parametrize("on_cudnn", [True, False])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_an_lstm_of_cudnns_is_in_training_for_its_gradients(on_cudnn: bool, training: bool, gradients: bool) -> None:
+    lstm = nn.LSTM(2, 3).train(training)
+    with (
+        torch.set_grad_enabled(gradients),
+        contextlib.suppress(ValueError),
+        _in_training_for_gradients(lstm, on_cudnn=on_cudnn),
+    ):
+        assert lstm.training == (training or (on_cudnn and gradients))
+        raise ValueError
+    assert lstm.training == training
 
 
 def test_other_laws_of_sequence_layers() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.report import page, write_page
+from benchmarks.speed import PARTS, begun
 
 ROOT = Path(__file__).parent.parent
 MEASURED = sorted((ROOT / "benchmarks").glob("speed-*.json"))
@@ -25,3 +26,35 @@ def test_a_ratio_on_the_page_is_the_measured_one() -> None:
     assert f"| {ratio['median']:.2f} ({ratio['low']:.2f}–{ratio['high']:.2f}) |" in page(held, "plot.png")
     row["ratios"]["plain attention"]["median"] = 123.0
     assert "123.00" in page(held, "plot.png")
+
+
+SHARED = {"device": "cpu", "dtype": "float32", "torch": "2.13.0", "machine": "one", "threads": 2, "command": "this"}
+
+
+def test_a_page_has_the_parts_that_are_measured(tmp_path: Path) -> None:
+    """As a process leaves it that was stopped after one of them."""
+    measured = tmp_path / "speed.json"
+    for part in ("attention", "layers", "models", "compiled"):
+        rows = {"attention": ["attention", "memory"], "layers": ["layers", "vocabulary_table"]}.get(part, [part])
+        whole = json.loads(MEASURED[0].read_text())
+        if part == "models":
+            rows += ["product_rate", "paper_ratios"]
+        measured.write_text(json.dumps(SHARED | {name: whole[name] for name in rows}))
+        write_page(measured, tmp_path)
+        written = (tmp_path / "speed.md").read_text()
+        assert ("| length | batch |" in written) == (part == "attention") == (tmp_path / "speed.png").exists()
+        assert ("| layer | rival |" in written) == (part == "layers")
+        assert ("| model | lengths |" in written) == (part == "models")
+        assert ("| compiled / eager |" in written) == (part == "compiled")
+        (tmp_path / "speed.png").unlink(missing_ok=True)
+    assert set(PARTS) == {"attention", "layers", "models", "compiled"}
+
+
+def test_parts_of_a_page_were_measured_under_the_same_conditions(tmp_path: Path) -> None:
+    path = tmp_path / "speed.json"
+    assert begun(path, SHARED, whole=False) == SHARED
+    path.write_text(json.dumps(SHARED | {"layers": [1]}))
+    assert begun(path, SHARED, whole=True) == SHARED
+    assert begun(path, SHARED, whole=False) == SHARED | {"layers": [1], "apart": True}
+    with pytest.raises(ValueError, match=r"the other parts in speed.json are of one, torch 2.13.0"):
+        begun(path, SHARED | {"machine": "another"}, whole=False)

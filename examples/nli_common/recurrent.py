@@ -70,7 +70,7 @@ class SentenceLSTM(nn.Module):
 def _read(lstm: nn.Module, x: Tensor) -> Tensor:
     """The states of an ``nn.LSTM``, which is a single operator in a graph: ``(b, n, d)`` → ``(b, n, hidden_size)``."""
     if not torch.compiler.is_compiling():
-        with _differentiable(lstm):
+        with _in_training_for_gradients(lstm, on_cudnn=x.is_cuda):
             states: Tensor = lstm(x)[0]
         return states
     read = onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states
@@ -80,13 +80,13 @@ def _read(lstm: nn.Module, x: Tensor) -> Tensor:
 
 
 @contextlib.contextmanager
-def _differentiable(lstm: nn.Module) -> Iterator[None]:
-    """In training for the moment, where gradients are wanted: cuDNN gives none otherwise.
+def _in_training_for_gradients(lstm: nn.Module, *, on_cudnn: bool) -> Iterator[None]:
+    """For the moment, where gradients may be wanted: cuDNN gives none otherwise.
 
     An LSTM of one layer has no dropout, and computes the same either way.
     """
     was = lstm.training
-    lstm.training = was or torch.is_grad_enabled()
+    lstm.training = was or (on_cudnn and torch.is_grad_enabled())
     try:
         yield
     finally:

@@ -65,7 +65,7 @@ class GaussianSelfAttention(nn.Module):
             leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand
             (see :func:`nlilayers.functional.smallest_window`). Its cost is then linear in the length, as that of any
             window is. The whole matrix of scores, for which a window is a mask, is computed for short sentences, for
-            batches of fewer than :math:`2^{26}` scores on a GPU, in compiled code, with priors that have hooks, with
+            batches of fewer than :math:`2^{26}` scores on CUDA, in compiled code, with priors that have hooks, with
             priors of one's own unless their attribute ``of_distance`` is ``True``, which promises that they are
             functions of :math:`i - j` alone, and, with ``"auto"``, with priors that are not Gaussian in every head.
         tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default

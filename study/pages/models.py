@@ -111,8 +111,9 @@ def trained(results: Results) -> str:
         {f"{r['machine']}, torch {r['torch']}, {r['threads']} thread{'s' * (r['threads'] > 1)} a run" for r in found}
     )
     plan = (
-        f"{done} of the {len(planned)} runs of the small budget are done, and {len(found) - done} more of the large "
-        f"one: {hours:.1f} hours of training, including pauses but not tuning, on "
+        f"{done} of the {len(planned)} runs of the small budget are done"
+        f"{f', and {len(found) - done} more of the large one' * (len(found) > done)}: "
+        f"{hours:.1f} hours of training, including pauses but not tuning, on "
         f"{'; '.join(machines) or 'no machine yet'}. The small budget plans five seeds on `snli10k` and `sick`, but "
         "three of CAFE, the LSTM, the hybrid, the models on a frozen encoder and the gated CNN with 150 features, and "
         "one of the gated CNN at its own width, of which a run takes a core up to an hour; on `snli22k` and `mnli20k` "
