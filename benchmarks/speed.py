@@ -59,7 +59,9 @@ def main() -> None:
     for part in parts:
         for found in PARTS[part](options.device, dtype):
             held |= found
-            path.write_text(json.dumps(held, indent=1) + "\n")
+            temporary = path.with_suffix(".partial")
+            temporary.write_text(json.dumps(held, indent=1) + "\n")
+            temporary.replace(path)
     write_page(path, PAGES)
     print((PAGES / f"{path.stem}.md").read_text())
 
@@ -85,8 +87,9 @@ def begun(path: Path, shared: dict[str, Any], *, whole: bool) -> dict[str, Any]:
     if whole or not path.exists():
         return shared
     held: dict[str, Any] = json.loads(path.read_text())
-    if {name: held.get(name) for name in shared} != shared:
-        raise ValueError(f"the other parts in {path.name} are of {held['machine']}, torch {held['torch']}")
+    for name, here in shared.items():
+        if held.get(name) != here:
+            raise ValueError(f"the other parts in {path.name} have {name} {held.get(name)}, here it is {here}")
     return held | {"apart": True}
 
 
