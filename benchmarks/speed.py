@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import torch
 
 from benchmarks import attention, layers, models
 from benchmarks.report import write_page
+from nli_common.files import write_atomically
 
 HERE = Path(__file__).parent
 PAGES = HERE.parent / "docs" / "speed"
@@ -59,9 +61,8 @@ def main() -> None:
     for part in parts:
         for found in PARTS[part](options.device, dtype):
             held |= found
-            temporary = path.with_suffix(".partial")
-            temporary.write_text(json.dumps(held, indent=1) + "\n")
-            temporary.replace(path)
+            text = json.dumps(held, indent=1) + "\n"
+            write_atomically(path, partial(Path.write_text, data=text))
     write_page(path, PAGES)
     print((PAGES / f"{path.stem}.md").read_text())
 
