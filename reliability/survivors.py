@@ -33,13 +33,9 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "return torch.stack([bias + y for bias, y in zip(biases, ys, )], 1)",
                 "return torch.stack([bias + y for bias, y in zip(biases, ys, strict=False)], 1)",
             ],
-            "functional._machines._OneMachine.forward": [
-                "ys, projected = zip(*_one(*inputs), )",
-                "ys, projected = zip(*_one(*inputs), strict=False)",
-            ],
-            "functional._machines._ThreeMachines.forward": [
-                "ys, projected = zip(*_three(*inputs), )",
-                "ys, projected = zip(*_three(*inputs), strict=False)",
+            "functional._machines._kept": [
+                "ys, projected = zip(*machines, )",
+                "ys, projected = zip(*machines, strict=False)",
             ],
             "functional._machines._ThreeMachines.backward": [
                 "to_concat = (torch.cat(pair) for pair in zip(first, second, ))",
@@ -95,20 +91,10 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "near = (token_distances(scores.shape[3], scores.shape[3], scores.device).abs() <= window)[None, None]",
             ],
         },
-        "`zero_padding` asks the same of the mask, by the same name.": {
-            "_conv.GatedConvBlock.forward": [
-                'require_mask("mask", None, hidden.shape[:2])',
-            ],
-            "_attention.GaussianSelfAttention._project": [
-                'require_mask("mask", None, x.shape[:2])',
-            ],
-        },
         "A distance of 0 has a bucket of its own: on which side its far one would be is not asked.": {
             "functional._priors.distance_buckets": [
-                "return torch.where(away <= max_distance, distances + max_distance, far + (distances <= "
-                "0).to(distances.dtype))",
-                "return torch.where(away <= max_distance, distances + max_distance, far + (distances < "
-                "1).to(distances.dtype))",
+                "far = far + (distances <= 0).to(distances.dtype)",
+                "far = far + (distances < 1).to(distances.dtype)",
             ],
         },
         "In two dimensions, a mask of the tokens is a mask of the scores.": {

@@ -182,6 +182,8 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: GaussianSelfAttention(4, 2.0): "num_heads must be an integer, got 2.0",
     lambda: GaussianSelfAttention(4.0, 2): "embed_dim must be an integer, got 4.0",
     lambda: SinusoidalPositionalEncoding(4.0): "embed_dim must be an integer, got 4.0",
+    lambda: SinusoidalPositionalEncoding(4, start="0"): "start must be an integer, got '0'",
+    lambda: functional.sinusoidal_encoding(2, 4.0): "embed_dim must be an integer, got 4.0",
     lambda: DistancePrior(2.5): "max_distance must be an integer, got 2.5",
     lambda: DistancePrior(far_buckets=1.0): "far_buckets must be an integer, got 1.0",
     lambda: GaussianSelfAttention(4, 2, dropout="0.1"): "dropout must be a number, got '0.1'",

@@ -132,6 +132,8 @@ def test_what_does_not_fit_is_refused() -> None:
     for odd in (5, 1, 0, -2):
         with pytest.raises(ValueError, match=f"embed_dim must be even and at least 2, got {odd}"):
             SinusoidalPositionalEncoding(odd)
+        with pytest.raises(ValueError, match=f"embed_dim must be even and at least 2, got {odd}"):
+            functional.sinusoidal_encoding(7, odd)
     with pytest.raises(ValueError, match=r"x must be floating point of shape \(batch, length, 6\), got .* \(2, 3, 4\)"):
         SinusoidalPositionalEncoding(6)(torch.ones(2, 3, 4))
     with pytest.raises(ValueError, match=r"x must be floating point .* got torch.int64"):

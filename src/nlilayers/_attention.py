@@ -11,7 +11,6 @@ from nlilayers import functional
 from nlilayers._checks import (
     is_matrix,
     require_integers,
-    require_mask,
     require_number,
     require_prior,
     require_probability,
@@ -194,7 +193,6 @@ class GaussianSelfAttention(nn.Module):
 
     def _project(self, x: Tensor, mask: Tensor | None) -> Tensor:
         require_sequence("x", x, self.embed_dim)
-        require_mask("mask", mask, x.shape[:2])
         projected: Tensor = self.in_proj(zero_padding(x, mask))
         return projected
 

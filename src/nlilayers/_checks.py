@@ -36,6 +36,21 @@ def require_positive(**sizes: int) -> None:
             raise ValueError(f"{name} must be at least 1, got {size}")
 
 
+def require_even(**sizes: int) -> None:
+    """Each of the named sizes is an even integer of at least 2.
+
+    Example::
+
+        >>> require_even(embed_dim=3)
+        Traceback (most recent call last):
+        ValueError: embed_dim must be even and at least 2, got 3
+    """
+    require_integers(**sizes)
+    for name, size in sizes.items():
+        if size < 2 or size % 2:
+            raise ValueError(f"{name} must be even and at least 2, got {size}")
+
+
 def require_number(name: str, value: object) -> None:
     """The value is a real number.
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_mask, require_positive, require_probability, require_sequence
+from nlilayers._checks import require_positive, require_probability, require_sequence
 from nlilayers.masking import zero_padding
 
 
@@ -103,7 +103,6 @@ class GatedConvBlock(nn.Module):
             mask: real tokens; ``None`` means all.
         """
         require_sequence("hidden", hidden, self.in_features)
-        require_mask("mask", mask, hidden.shape[:2])
         hidden = zero_padding(hidden, mask)
         shortcut = hidden if self.projection is None else self.projection(hidden)
         cell = None if cell is None else self._checked(cell, hidden, mask)

@@ -5,7 +5,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_integers, require_layout, require_sequence
+from nlilayers._checks import require_even, require_integers, require_layout, require_sequence
 
 
 class SinusoidalPositionalEncoding(nn.Module):
@@ -32,6 +32,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         x ``(b, n, d)`` → ``(b, n, d)``.
 
     Raises:
+        TypeError: if ``embed_dim`` or ``start`` is not an integer.
         ValueError: if ``embed_dim`` is odd or below 2, if ``layout`` is neither of these, or x is not
             ``(batch, length, embed_dim)``.
 
@@ -52,11 +53,10 @@ class SinusoidalPositionalEncoding(nn.Module):
         layout: Literal["interleaved", "halves"] = "interleaved",
     ) -> None:
         super().__init__()
-        require_integers(embed_dim=embed_dim)
-        if embed_dim < 2 or embed_dim % 2:
-            raise ValueError(f"embed_dim must be even and at least 2, got {embed_dim}")
+        require_even(embed_dim=embed_dim)
+        require_integers(start=start)
         require_layout(layout)
-        self.embed_dim, self.start, self.layout = int(embed_dim), start, layout
+        self.embed_dim, self.start, self.layout = int(embed_dim), int(start), layout
 
     def forward(self, x: Tensor) -> Tensor:
         """The words at their positions."""

@@ -80,9 +80,7 @@ class _OneMachine(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> tuple[Tensor, ...]:
-        ys, projected = zip(*_one(*inputs), strict=True)
-        ctx.save_for_backward(*inputs, *projected)
-        return ys
+        return _kept(ctx, inputs, _one(*inputs))
 
     @staticmethod
     def backward(ctx: Any, move: Tensor) -> tuple[Tensor, ...]:
@@ -98,9 +96,7 @@ class _ThreeMachines(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> tuple[Tensor, ...]:
-        ys, projected = zip(*_three(*inputs), strict=True)
-        ctx.save_for_backward(*inputs, *projected)
-        return ys
+        return _kept(ctx, inputs, _three(*inputs))
 
     @staticmethod
     def backward(ctx: Any, *moves: Tensor) -> tuple[Tensor, ...]:
@@ -128,6 +124,13 @@ class _ThreeMachines(torch.autograd.Function):
         to_word = torch.addcmul(to_word, to_features, other, out=at_word)
         to_other = torch.addcmul(to_other, to_features, word, out=at_other)
         return to_word, to_other, *to_concat, *to_subtract, *to_multiply
+
+
+def _kept(ctx: Any, inputs: tuple[Tensor, ...], machines: tuple[tuple[Tensor, Tensor], ...]) -> tuple[Tensor, ...]:
+    """The scalars of each machine; its ``x V`` and the inputs are what the way back needs."""
+    ys, projected = zip(*machines, strict=True)
+    ctx.save_for_backward(*inputs, *projected)
+    return ys
 
 
 def _goes_on(*moves: Tensor) -> bool:

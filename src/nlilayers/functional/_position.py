@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_layout
+from nlilayers._checks import require_even, require_layout
 
 
 def sinusoidal_encoding(
@@ -37,7 +37,8 @@ def sinusoidal_encoding(
         → ``(length, embed_dim)``.
 
     Raises:
-        ValueError: if ``layout`` is neither of these.
+        TypeError: if ``embed_dim`` is not an integer.
+        ValueError: if ``embed_dim`` is odd or below 2, or if ``layout`` is neither of these.
 
     Example::
 
@@ -46,6 +47,7 @@ def sinusoidal_encoding(
         tensor([[ 0.8415,  0.5403],
                 [ 0.9093, -0.4161]])
     """
+    require_even(embed_dim=embed_dim)
     require_layout(layout)
     i = torch.arange(length, device=device) + start
     exponents = torch.arange(0, embed_dim, 2, device=device).to(torch.float64) / embed_dim

@@ -68,9 +68,9 @@ def distance_buckets(distances: Tensor, max_distance: int, *, signed: bool = Tru
     away = distances.abs()
     if not signed:
         return away.clamp(max=max_distance + 1)
-    far = 2 * max_distance + 1
+    far: Tensor | int = 2 * max_distance + 1
     if far_buckets == 2:
-        return torch.where(away <= max_distance, distances + max_distance, far + (distances < 0).to(distances.dtype))
+        far = far + (distances < 0).to(distances.dtype)
     return torch.where(away <= max_distance, distances + max_distance, far)
 
 
