@@ -76,7 +76,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
         },
         "The axis has the same number, or the length the same name: a tensor of so many axes, a square of scores.": {
-            "_attention.GaussianSelfAttention._smallest_window": [
+            "_blocks._smallest_window": [
                 "ranges = ranges.amax(keepdim=True)",
             ],
             "_attention.GaussianSelfAttention._masked_mass": [
@@ -172,7 +172,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
     },
     "rounding": {
         "The prior's scalars in float32 move the bias by its last digit, and the range has 0.1 % to spare.": {
-            "_attention.GaussianSelfAttention._smallest_window": [
+            "_blocks._smallest_window": [
                 'has_holes, scalars = bool(known[2]), torch.tensor(known[3:], dtype=None, device="cpu")',
                 'has_holes, scalars = bool(known[2]), torch.tensor(known[3:], device="cpu")',
             ],

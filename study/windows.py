@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from unittest.mock import patch
 
 import torch
@@ -59,14 +59,14 @@ def compared(model: nn.Module, pairs: Sequence[Sides]) -> dict[str, Any]:
 
 
 @torch.inference_mode()
-def logits(model: nn.Module, pairs: Sequence[Sides], window: str | None) -> tuple[Tensor, int]:
+def logits(model: nn.Module, pairs: Sequence[Sides], window: Literal["auto"] | None) -> tuple[Tensor, int]:
     """What the model says of the pairs, and how many attentions left scores out."""
     model.eval()
     for layer in model.modules():
         if isinstance(layer, nlilayers.GaussianSelfAttention):
             layer.window = window
     functional = nlilayers.functional
-    everywhere = patch.dict("nlilayers._attention.FEWEST_SCORES_IN_BLOCKS", clear=True)
+    everywhere = patch.dict("nlilayers._blocks.FEWEST_SCORES_IN_BLOCKS", clear=True)
     with everywhere, patch.object(functional, "windowed_scores", wraps=functional.windowed_scores) as windowed:
         return torch.cat([model(*pair) for pair in pairs]), windowed.call_count
 

@@ -356,3 +356,13 @@ def test_functions_refuse_masks_that_would_be_broadcast(shape: tuple[int, int]) 
             call()
     with pytest.raises(ValueError, match=r"^hypothesis_mask must be torch\.bool"):
         functional.alignment_weights(scores, None, torch.ones(2, 3))
+
+
+def test_a_word_alone_with_a_bias_against_itself_is_aligned_with_nothing() -> None:
+    prior = DistancePrior(1, dtype=torch.float64)
+    prior.bias.data[1] = float("-inf")
+    layer, x = IntraAlign(prior=prior), normal(1, 2, 3, FEATURES).requires_grad_()
+    y = layer(x, torch.tensor([[True, False, False], [True, True, True]]))
+    assert torch.all(y[0] == 0) and torch.all(y[1] != 0)
+    y.sum().backward()
+    assert x.grad is not None and torch.all(x.grad.isfinite()) and torch.all(prior.bias.grad.isfinite())

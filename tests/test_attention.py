@@ -183,7 +183,7 @@ def test_a_prior_of_fewer_axes_is_one_for_all_that_it_lacks(shape: tuple[int, ..
 def test_a_prior_of_any_other_shape_is_refused(shape: tuple[int, ...]) -> None:
     """One for each sentence would pass for one for each head where there are as many."""
     layer = attention(prior=Shaped(*shape))
-    with pytest.raises(ValueError, match=r"prior must give \(5, 5\) or \(3, 5, 5\) for .* heads, got shape \("):
+    with pytest.raises(ValueError, match=r"prior must give a log-bias of shape \(5, 5\) or \(3, 5, 5\), got shape \("):
         layer(normal(1, 2, 5, EMBED_DIM))
     layer = attention(prior=ZipfPrior())
     layer.prior = HeadPriors([ZipfPrior()])
@@ -629,3 +629,43 @@ def test_eq_18s_bias_is_the_multiplied_and_renormalised_prior(seed: int) -> None
     scores = normal(seed, 7, 7)
     product = scores.softmax(-1) / (functional.token_distances(7, 7).abs() + 1)
     assert_close(weights(scores, exact(ZipfPrior())(7, 7)), product / product.sum(-1, keepdim=True), atol=1e-12, rtol=0)
+
+
+class Others(nn.Module):
+    """No attention of a word to itself: Shen et al. 2017. A lone word has nothing to attend to."""
+
+    of_distance = True
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        distances = functional.token_distances(query_length, key_length)
+        return (-0.01 * distances.square().double()).masked_fill(distances == 0, -math.inf)
+
+
+class OthersInOneHead(nn.Module):
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        others = Others()(query_length, key_length)
+        return torch.stack([others, torch.zeros_like(others), others])
+
+
+@pytest.mark.parametrize("window", [None, 3, "auto"])
+@pytest.mark.parametrize("length", [5, 400])
+def test_a_word_that_a_prior_leaves_none_to_attend_to_has_a_sum_of_0(length: int, window: int | str | None) -> None:
+    layer = attention(prior=Others(), window=window, bias=True)
+    layer.in_proj.bias.data, layer.out_proj.bias.data = normal(5, 3 * EMBED_DIM), normal(6, EMBED_DIM)
+    x = normal(1, 2, length, EMBED_DIM).requires_grad_()
+    mask = torch.arange(length) == torch.tensor([[2], [0]])
+    mask[0, length // 2 :] = mask[0, 3] = True
+    weights = layer.attention_weights(x, mask)
+    assert torch.all(weights[1] == 0)
+    assert_close(weights[0].sum(-1), mask[0].double().expand(HEADS, -1))
+    y = layer(x, mask)
+    assert_close(y[1, 0], layer.out_proj.bias)
+    y.sum().backward()
+    for gradient in (x.grad, *(parameter.grad for parameter in layer.parameters())):
+        assert gradient is not None and torch.all(gradient.isfinite())
+
+
+def test_a_head_that_sees_none_leaves_the_others_as_they_are() -> None:
+    layer, x = attention(prior=OthersInOneHead()), normal(1, 1, 1, EMBED_DIM)
+    assert layer.attention_weights(x).flatten().tolist() == [0, 1, 0]
+    assert torch.all(layer.discarded_mass_bound(x) == 0)

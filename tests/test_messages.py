@@ -1,10 +1,12 @@
 """Every refusal in full: the argument's name, what was expected and what came."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from nlilayers import (
     AlignmentFactorization,
@@ -108,7 +110,16 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: GaussianSelfAttention(4, 2, prior=HeadPriors([LinearPrior()])): (
         "prior must have one prior for each of the 2 heads, got 1"
     ),
-    lambda: IntraAlign(prior=HeadPriors([LinearPrior()]))(X): ("prior must give a matrix, got shape (1, 3, 3)"),
+    lambda: IntraAlign(prior=HeadPriors([LinearPrior()]))(
+        X
+    ): "prior must give a log-bias of shape (3, 3), got shape (1, 3, 3)",
+    lambda: GaussianSelfAttention(4, 2, scale=math.nan): "scale must be a finite number, got nan",
+    lambda: GaussianSelfAttention(4, 2, scale=-math.inf): "scale must be a finite number, got -inf",
+    lambda: AlignmentFactorization(4, 0): "num_factors must be at least 1, got 0",
+    lambda: functional.self_attention_weights(torch.zeros(1, 1, 3, 3), window=-1): "window must be at least 0, got -1",
+    lambda: functional.discarded_mass_bound(torch.zeros(5), -1, 1.0): "window must be at least 0, got -1",
+    lambda: masking.masked_softmax(X, None, dim=3): "dim must be one of the 3 dimensions of the scores, got 3",
+    lambda: masking.masked_softmax(X, MASK, dim=-4): "dim must be one of the 3 dimensions of the scores, got -4",
     lambda: masking.lengths_to_mask(torch.ones(2)): (
         "lengths must be integers of shape (batch,), got torch.float32 of shape (2,)"
     ),
@@ -142,6 +153,13 @@ def test_a_refusal_says_what_came(call: Callable[[], object], text: str) -> None
     with pytest.raises(ValueError) as refused:
         call()
     assert str(refused.value) == text
+
+
+class Number(nn.Module):
+    """A prior of one's own that gives no tensor."""
+
+    def forward(self, query_length: int, key_length: int) -> float:
+        return 0.0
 
 
 NGRAMS = CharNgramEmbedding(4, num_embeddings=9)
@@ -193,6 +211,21 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: GaussianPrior("0.1"): "w must be a number, got '0.1'",
     lambda: GaussianPrior(b="0"): "b must be a number, got '0'",
     lambda: LinearPrior(None): "w must be a number, got None",
+    lambda: AlignmentFactorization(4, "a"): "num_factors must be an integer, got 'a'",
+    lambda: GatedConvBlock(4, 4, output_gate=None): "output_gate must be True or False, got None",
+    lambda: GatedConvEncoder(4, 4, 1, forget_gate=2): "forget_gate must be True or False, got 2",
+    lambda: DistancePrior(3, signed="no"): "signed must be True or False, got 'no'",
+    lambda: GaussianSelfAttention(4, 2, bias="no"): "bias must be True or False, got 'no'",
+    lambda: GaussianPrior()(2.5): "query_length must be an integer, got 2.5",
+    lambda: functional.token_distances(2, "3"): "key_length must be an integer, got '3'",
+    lambda: IntraAlign(prior=Number())(X): "prior must give a tensor, got a float",
+    lambda: GaussianSelfAttention(4, 2, prior=Number())(X): "prior must give a tensor, got a float",
+    lambda: HeadPriors([Number()])(3): "each prior must give a tensor, got a float",
+    lambda: masking.lengths_to_mask(torch.tensor([1, 2]), 2.5): "max_length must be an integer, got 2.5",
+    lambda: masking.masked_softmax(X, None, dim="m"): "dim must be an integer, got 'm'",
+    lambda: functional.self_attention_weights(torch.zeros(1, 1, 3, 3), window=1.5): (
+        "window must be an integer, got 1.5"
+    ),
 }
 
 
@@ -239,5 +272,7 @@ def test_what_lies_on_the_edge_is_taken() -> None:
     assert GaussianPrior(np.float32(0.5), np.float64(-1))(2).shape == (2, 2)
     assert GaussianSelfAttention(np.int64(4), np.int32(2), dropout=np.float32(0.5))(X).shape == X.shape
     assert torch.equal(DecomposableAlign(torch.relu)(X, X)[0], ALIGN(X, X)[0])
+    assert DistancePrior(2, signed=np.bool_(False))(2).shape == (2, 2)
+    assert masking.masked_softmax(X, None, dim=-3).shape == masking.masked_softmax(X, None, dim=2).shape == X.shape
     assert DistancePrior(0)(2).shape == (2, 2) and GaussianPrior(b=0.0).b.item() == 0
     assert masking.lengths_to_mask(torch.tensor([0, 2]), 2).tolist() == [[False, False], [True, True]]

@@ -409,7 +409,7 @@ def test_what_is_no_prior_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match="priors must be several modules, got one float among them"):
         HeadPriors([GaussianPrior(), 0.1])
     nested = HeadPriors([GaussianPrior(), HeadPriors([ZipfPrior(), ZipfPrior()])])
-    with pytest.raises(ValueError, match=r"priors must give a matrix each, got shape \(2, 5, 5\)"):
+    with pytest.raises(ValueError, match=r"each prior must give a log-bias of shape \(5, 5\), got shape \(2, 5, 5\)"):
         nested(5)
 
 
@@ -421,14 +421,14 @@ class Misfit(nn.Module):
 
 
 def test_a_matrix_of_other_lengths_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"priors must give a matrix each, got shape \(5, 6\)"):
+    with pytest.raises(ValueError, match=r"each prior must give a log-bias of shape \(5, 5\), got shape \(5, 6\)"):
         HeadPriors([GaussianPrior(), Misfit()])(5)
-    with pytest.raises(ValueError, match=r"prior must give a matrix, got shape \(5, 6\)"):
+    with pytest.raises(ValueError, match=r"prior must give a log-bias of shape \(5, 5\), got shape \(5, 6\)"):
         IntraAlign(prior=Misfit())(torch.zeros(2, 5, 3))
 
 
 def test_no_priors_and_one_head_that_would_get_several_are_refused() -> None:
     with pytest.raises(ValueError, match="priors must have at least one prior, got none"):
         HeadPriors([])
-    with pytest.raises(ValueError, match=r"prior must give a matrix, got shape \(2, 5, 5\)"):
+    with pytest.raises(ValueError, match=r"prior must give a log-bias of shape \(5, 5\), got shape \(2, 5, 5\)"):
         IntraAlign(prior=HeadPriors([ZipfPrior(), ZipfPrior()]))(torch.zeros(2, 5, 3))

@@ -28,7 +28,7 @@ from nlilayers import (
     functional,
     masking,
 )
-from nlilayers._attention import FEWEST_SCORES_IN_BLOCKS
+from nlilayers._blocks import FEWEST_SCORES_IN_BLOCKS
 from nlilayers._passages import cut_into_passages, join_passages
 from strategies import normal
 
@@ -114,6 +114,15 @@ def test_no_smaller_bound_holds_for_all_scores(
 def test_the_bound_falls_with_the_window(w: float, c: float, score_range: float) -> None:
     bounds = [functional.discarded_mass_bound(bias(w, c, 30), d, score_range) for d in range(31)]
     assert all(a >= b for a, b in pairwise(bounds)) and bounds[29] == bounds[30] == 0
+
+
+@given(heads=st.lists(st.tuples(WIDTHS, CENTRES, RANGES), min_size=1, max_size=4), window=st.integers(0, 40))
+def test_the_bound_of_several_heads_is_the_largest_of_theirs(heads: list[tuple[float, ...]], window: int) -> None:
+    apart = [functional.discarded_mass_bound(bias(w, c, 30), window, r) for w, c, r in heads]
+    biases = torch.stack([bias(w, c, 30) for w, c, _ in heads])
+    assert functional.discarded_mass_bound(
+        biases, window, torch.tensor([r for *_, r in heads], dtype=torch.float64)
+    ) == max(apart)
 
 
 @given(w=WIDTHS, c=CENTRES, score_range=RANGES, tolerance=TOLERANCES, seed=strategies.seeds)
@@ -229,10 +238,19 @@ def test_a_thousand_sentences_lose_no_more_than_the_tolerance(hundred: int) -> N
         values = v[mask[:, None].expand(-1, 2, -1)].detach()
         diameter = 2 * values.norm(dim=-1).max().item() if len(values) else 0.0
         assert (ours - expected).norm(dim=-1).max() <= tolerance * diameter + 1e-12, number
-        # Each row's share of a gradient is off by at most 4 tau times the diameter, times what it is multiplied by.
-        weight = cotangent.norm(dim=-1).sum().item() * (1 + 3 * max(diameter, 1) * (n**2 + q.norm() + k.norm()).item())
-        for a, b in zip(our_gradients, gradients, strict=True):
-            assert (a - b).abs().max() <= 4 * tolerance * weight + 1e-9 * (1 + b.abs().max()), number
+        # A row's derivative by its scores is off by 3 tau times the diameter in all, that by the values by 2 tau.
+        moved = (cotangent * real).norm(dim=-1)
+        by_scores = 3 * tolerance * diameter * moved
+        radius = ((k * real).sum(2, keepdim=True) / real.sum(2, keepdim=True).clamp(min=1) - k).masked_fill(~real, 0)
+        bounds = [
+            (0.5 * by_scores * radius.norm(dim=-1).amax(-1, keepdim=True)).amax(),
+            (0.5 * by_scores * q.norm(dim=-1)).sum(),
+            2 * tolerance * moved.sum(),
+            by_scores.sum() * (n - 1) ** 2,
+            by_scores.sum(),
+        ]
+        for a, b, bound in zip(our_gradients, gradients, bounds, strict=False):
+            assert (a - b).abs().max() <= bound + 1e-9 * (1 + b.abs().max()), number
 
 
 @given(number=st.integers(0, 10**6), window=st.integers(0, 30))
@@ -310,7 +328,7 @@ class Largest(TorchDispatchMode):
 def test_auto_equals_the_whole_matrix(
     lengths: tuple[int, ...] | None, bias: bool, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nlilayers._attention.FEWEST_SCORES_IN_BLOCKS", {})
+    monkeypatch.setattr("nlilayers._blocks.FEWEST_SCORES_IN_BLOCKS", {})
     layer, whole = attention(bias=bias).to(device), attention(None, bias=bias).to(device)
     x = normal(1, 2, 400, EMBED_DIM).to(device).requires_grad_()
     mask = None if lengths is None else mask_of(*lengths, width=400).to(device)

@@ -1,9 +1,11 @@
 """Soft alignment of two sentences, and of a sentence with itself."""
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import is_matrix, require_function, require_mask, require_prior, require_sequence
+from nlilayers._checks import require_function, require_log_bias, require_mask, require_prior, require_sequence
 from nlilayers.masking import zero_padding
 
 
@@ -26,8 +28,8 @@ class DecomposableAlign(nn.Module):
     :math:`\beta` here.)
 
     Args:
-        feedforward: :math:`F`, any module on the last axis that is finite at 0; ``None`` scores by the plain dot
-            product, as ESIM does.
+        feedforward: :math:`F`, a module or function on the last axis that is finite at 0; ``None`` scores by the plain
+            dot product, as ESIM does.
 
     Shape:
         premise ``(b, n, d)``, hypothesis ``(b, m, d)``, premise_mask ``(b, n)``, hypothesis_mask ``(b, m)`` →
@@ -51,7 +53,7 @@ class DecomposableAlign(nn.Module):
         (torch.Size([2, 7, 8]), torch.Size([2, 5, 8]))
     """
 
-    def __init__(self, feedforward: nn.Module | None = None) -> None:
+    def __init__(self, feedforward: Callable[[Tensor], Tensor] | None = None) -> None:
         super().__init__()
         self.feedforward = nn.Identity() if feedforward is None else feedforward
         require_function("feedforward", self.feedforward)
@@ -100,8 +102,8 @@ class IntraAlign(nn.Module):
     A word may align with itself. (The paper prints :math:`d_{i-j}` in the denominator, where it would cancel.)
 
     Args:
-        feedforward: :math:`F_\mathrm{intra}`, any module on the last axis that is finite at 0; ``None`` scores by the
-            plain dot product.
+        feedforward: :math:`F_\mathrm{intra}`, a module or function on the last axis that is finite at 0; ``None``
+            scores by the plain dot product.
         prior: :math:`d`, a module that maps ``(query_length, key_length)`` to a log-bias of that shape, such as
             :class:`DistancePrior`; ``None`` means no bias, and so no word order.
 
@@ -109,7 +111,8 @@ class IntraAlign(nn.Module):
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`a'` ``(b, n, d)``, 0 at padding.
 
     Raises:
-        TypeError: if ``feedforward`` cannot be called, the prior is not a module, or x or the mask is not a tensor.
+        TypeError: if ``feedforward`` cannot be called, the prior is not a module or gives no tensor, or x or the mask
+            is not a tensor.
         ValueError: if x is not ``(batch, length, features)``, if the mask is not boolean of its ``(batch, length)``, or
             if the prior gives more than a matrix.
 
@@ -123,7 +126,9 @@ class IntraAlign(nn.Module):
         torch.Size([2, 7, 8])
     """
 
-    def __init__(self, feedforward: nn.Module | None = None, *, prior: nn.Module | None = None) -> None:
+    def __init__(
+        self, feedforward: Callable[[Tensor], Tensor] | None = None, *, prior: nn.Module | None = None
+    ) -> None:
         super().__init__()
         if prior is not None:
             require_prior(prior)
@@ -143,9 +148,11 @@ class IntraAlign(nn.Module):
     def _weights(self, x: Tensor, mask: Tensor | None) -> Tensor:
         features = self.feedforward(x)
         scores = functional.dot_scores(features, features)
-        log_bias = None if self.prior is None else self.prior(x.shape[1], x.shape[1])
-        if log_bias is not None and not is_matrix(log_bias, (x.shape[1], x.shape[1])):
-            raise ValueError(f"prior must give a matrix, got shape {tuple(log_bias.shape)}")
+        if self.prior is None:
+            return functional.intra_alignment_weights(scores, None, mask)
+        lengths = x.shape[1], x.shape[1]
+        log_bias = self.prior(*lengths)
+        require_log_bias("prior", log_bias, lengths)
         return functional.intra_alignment_weights(scores, log_bias, mask)
 
 

@@ -2,16 +2,19 @@
 
 import math
 from numbers import Integral
+from typing import Literal
 
 import torch
 from einops import rearrange
 from torch import Tensor, nn
 
 from nlilayers import functional
+from nlilayers._blocks import block_size, lets_see_itself, narrow_window
 from nlilayers._checks import (
-    is_matrix,
+    require_finite,
+    require_flags,
     require_integers,
-    require_number,
+    require_log_bias,
     require_prior,
     require_probability,
     require_sequence,
@@ -19,20 +22,8 @@ from nlilayers._checks import (
 )
 from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
-from nlilayers._priors import DistancePrior, GaussianPrior, HeadPriors, LinearPrior, ZipfPrior
-from nlilayers._values import read_values
+from nlilayers._priors import GaussianPrior, HeadPriors
 from nlilayers.masking import zero_padding
-
-SHORTEST_IN_BLOCKS = 160
-"""Words of a sentence below which no window is looked for."""
-FEWEST_SCORES_IN_BLOCKS = {"cuda": 2**26}
-"""Scores of a batch below which no window is looked for: a GPU has them all sooner than it starts what blocks need."""
-SMALLEST_BLOCK = 16
-"""Words of a block at least."""
-BLOCKS_PAY = 8
-"""Blocks of a sentence from which on they are faster than the whole matrix of scores."""
-OF_DISTANCE = [prior.forward for prior in (GaussianPrior, ZipfPrior, LinearPrior, DistancePrior, HeadPriors)]
-"""What is known to compute functions of the distance."""
 
 
 class GaussianSelfAttention(nn.Module):
@@ -52,6 +43,16 @@ class GaussianSelfAttention(nn.Module):
     tokens. Words know their order through the prior alone, and only its distances: padding on the left changes
     nothing.
 
+    The whole matrix of scores, for which a window is a mask, is computed
+
+    - for sentences of fewer than 160 words, or of fewer than eight windows (a window of 16 words at least);
+    - on CUDA, for batches of fewer than :math:`2^{26}` scores;
+    - in compiled and in traced code;
+    - with priors that have hooks, and with priors of one's own, unless their attribute ``of_distance`` is ``True``,
+      which promises that they are functions of :math:`i - j` alone;
+    - with priors that are :math:`-\infty` at a distance of 0 (a word that has no other to attend to has a sum of 0);
+    - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head.
+
     Args:
         embed_dim: :math:`d`, the features of a word.
         num_heads: :math:`h`; it divides ``embed_dim``.
@@ -62,11 +63,8 @@ class GaussianSelfAttention(nn.Module):
         dropout: probability that an attention weight is dropped, in training.
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any. ``"auto"`` means any, too, but
             leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand
-            (see :func:`nlilayers.functional.smallest_window`). Its cost is then linear in the length, as that of any
-            window is. The whole matrix of scores, for which a window is a mask, is computed for short sentences, for
-            batches of fewer than :math:`2^{26}` scores on CUDA, in compiled code, with priors that have hooks, with
-            priors of one's own unless their attribute ``of_distance`` is ``True``, which promises that they are
-            functions of :math:`i - j` alone, and, with ``"auto"``, with priors that are not Gaussian in every head.
+            (see :func:`nlilayers.functional.smallest_window`). Time and memory are then linear in the length, as they
+            are with any window, but for sentences and priors that have the whole matrix of scores, see below.
         tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default
             is below the rounding of float32; that of float64 is ``2**-53``.
         scale: :math:`\tau`; ``None`` is :math:`1/\sqrt{d/h}`.
@@ -81,12 +79,13 @@ class GaussianSelfAttention(nn.Module):
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`\tilde x` ``(b, n, d)``, 0 at padding.
 
     Raises:
-        TypeError: if the prior is not a module, a size is not an integer, or ``dropout``, ``tolerance`` or ``scale`` is
-            not a number.
+        TypeError: if the prior is not a module or gives no tensor, if a size is not an integer, if ``bias`` is neither
+            ``True`` nor ``False``, if ``dropout``, ``tolerance`` or ``scale`` is not a number, or if x or the mask is
+            not a tensor.
         ValueError: if ``num_heads`` does not divide ``embed_dim``, if the prior gives any other shape, if
             ``dropout`` is no probability, if ``window`` is neither ``None`` nor ``"auto"`` nor an integer of at least
-            0, if ``tolerance`` is not between 0 and 1, if x is not ``(batch, length, embed_dim)``, or if the mask is
-            not boolean of its ``(batch, length)``.
+            0, if ``tolerance`` is not between 0 and 1, if ``scale`` is not finite, if x is not ``(batch, length,
+            embed_dim)``, or if the mask is not boolean of its ``(batch, length)``.
 
     Example::
 
@@ -105,7 +104,7 @@ class GaussianSelfAttention(nn.Module):
         prior: nn.Module | None = None,
         bias: bool = False,
         dropout: float = 0.0,
-        window: int | str | None = "auto",
+        window: int | Literal["auto"] | None = "auto",
         tolerance: float = 2**-24,
         scale: float | None = None,
         device: torch.device | str | None = None,
@@ -119,7 +118,8 @@ class GaussianSelfAttention(nn.Module):
             )
         require_probability("dropout", dropout)
         require_tolerance(tolerance)
-        require_number("scale", 1.0 if scale is None else scale)
+        require_finite("scale", 1.0 if scale is None else scale)
+        require_flags(bias=bias)
         self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
         self.window, self.tolerance = _known_window(window), float(tolerance)
         self.dropout = nn.Dropout(float(dropout)) if dropout else nn.Identity()
@@ -147,7 +147,7 @@ class GaussianSelfAttention(nn.Module):
         """Each word's view of the sentence."""
         projected = self._project(x, mask)
         queries, keys, values = self._heads(projected)
-        window = self._narrow_window(queries, keys, mask)
+        window = self._window_in_blocks(queries, keys, mask)
         if window is None:
             y = _side_by_side(functional.attend(self.dropout(self._weights(queries, keys, mask)), values))
         else:
@@ -169,7 +169,7 @@ class GaussianSelfAttention(nn.Module):
         at most this share of the distance between two of its values.
         """
         queries, keys, _ = self._heads(self._project(x, mask))
-        window = self._narrow_window(queries, keys, mask)
+        window = self._window_in_blocks(queries, keys, mask)
         if window is None:
             return self._masked_mass(queries, keys, mask)
         scores = functional.windowed_scores(queries, keys, self._block_bias(window), mask, self.scale)
@@ -183,7 +183,7 @@ class GaussianSelfAttention(nn.Module):
 
     def _masked_mass(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         dtype = at_least_float32(queries.dtype)
-        if self.window is None or isinstance(self.window, str):
+        if self.window is None or self.window == "auto":
             return queries.new_zeros(queries.shape[:3], dtype=dtype)
         with without_autocast(queries):
             scores = functional.attention_scores(queries.to(dtype), keys.to(dtype), self.scale)
@@ -213,55 +213,21 @@ class GaussianSelfAttention(nn.Module):
 
     def _weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         scores = functional.attention_scores(queries, keys, self.scale)
-        window = None if isinstance(self.window, str) else self.window
-        return functional.self_attention_weights(scores, self._log_bias(*scores.shape[2:]), mask, window)
+        window = None if self.window == "auto" else self.window
+        itself = lets_see_itself(self.prior)
+        return functional.self_attention_weights(
+            scores, self._log_bias(*scores.shape[2:]), mask, window, lets_see_itself=itself
+        )
 
-    def _narrow_window(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int | None:
-        """The distance that every word must see, or ``None`` where blocks of it would not pay."""
-        if self.window is None or torch.compiler.is_compiling():
-            return None
-        length = queries.shape[2]
-        scores = queries.shape[:3].numel() * length
-        if length < SHORTEST_IN_BLOCKS or scores < FEWEST_SCORES_IN_BLOCKS.get(queries.device.type, 1):
-            return None
-        window = self._smallest_window(queries, keys, mask) if isinstance(self.window, str) else self.window
-        if BLOCKS_PAY * _block_size(window) > length:
-            return None
-        # Three blocks then have the biases that they have in the sentence.
-        return window if _is_of_distance(self.prior) else None
-
-    def _smallest_window(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int:
-        length, priors = queries.shape[2], _gaussians_of(self.prior)
-        if not priors:
-            return length
-        with torch.no_grad():
-            ranges = functional.score_range(queries, keys, self.scale, mask, mask).amax(0)
-            if len(priors) == 1:
-                ranges = ranges.amax(0, keepdim=True)
-            holes = ranges.new_zeros((), dtype=torch.bool) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
-            w, b = torch.stack([prior.w for prior in priors]), torch.stack([prior.b for prior in priors])
-            known = read_values(torch.cat([holes[None].to(ranges), ranges, w.to(ranges), b.to(ranges)]))
-        if known is None:
-            return length
-        has_holes, scalars = bool(known[0]), torch.tensor(known[1:], dtype=torch.float64, device="cpu")
-        distances = torch.arange(length, device="cpu")
-        exact_range, exact_w, exact_b = scalars.view(3, -1, 1)
-        log_bias = functional.gaussian_bias(exact_w, exact_b, distances)
-        # The range was computed in floating point too.
-        return functional.smallest_window(log_bias, 1.001 * exact_range[:, 0], self.tolerance, holes=has_holes)
+    def _window_in_blocks(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int | None:
+        return narrow_window(self.window, self.prior, queries, keys, mask, scale=self.scale, tolerance=self.tolerance)
 
     def _log_bias(self, query_length: int, key_length: int) -> Tensor:
         """What the prior gives, ``(n, m)`` or ``(h, n, m)``."""
         log_bias: Tensor = self.prior(query_length, key_length)
         shape = query_length, key_length
-        if is_matrix(log_bias, shape):
-            return log_bias.expand(shape)
-        if log_bias.shape != (self.num_heads, *shape):
-            raise ValueError(
-                f"prior must give {shape} or {(self.num_heads, *shape)} for these lengths and heads, "
-                f"got shape {tuple(log_bias.shape)}"
-            )
-        return log_bias
+        require_log_bias("prior", log_bias, shape, self.num_heads)
+        return log_bias if log_bias.ndim == 3 else log_bias.expand(shape)
 
     def _both_sides(self, length: int) -> tuple[Tensor, Tensor]:
         """The bias of a first word for each word behind it, and of a last one for those before, ``(..., length)``."""
@@ -269,9 +235,9 @@ class GaussianSelfAttention(nn.Module):
 
     def _block_bias(self, window: int) -> Tensor:
         """The bias of a block's words for their own block and the two beside it: a slice of the matrix of all three."""
-        size = _block_size(window)
+        size = block_size(window)
         log_bias = self._log_bias(3 * size, 3 * size)[..., size : 2 * size, :]
-        if isinstance(self.window, str):
+        if self.window == "auto":
             return log_bias
         distances = functional.token_distances(3 * size, device=log_bias.device)[size : 2 * size]
         return log_bias.masked_fill(distances.abs() > window, -math.inf)
@@ -281,39 +247,16 @@ class GaussianSelfAttention(nn.Module):
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, window={self.window!r}, scale={self.scale:.4g}"
 
 
-def _is_untouched(prior: nn.Module) -> bool:
-    """Whether a prior of this library computes what it is known for: no subclass or hook has made another of it."""
-    hooked = prior._forward_hooks or prior._forward_pre_hooks or "forward" in vars(prior)
-    return type(prior).forward in OF_DISTANCE and not hooked
-
-
-def _is_of_distance(prior: nn.Module) -> bool:
-    """Whether a prior is a function of i - j alone: one of this library, or one that says so."""
-    if isinstance(prior, HeadPriors) and _is_untouched(prior):
-        return all(map(_is_of_distance, prior.priors))
-    return _is_untouched(prior) or getattr(prior, "of_distance", False) is True
-
-
-def _gaussians_of(prior: nn.Module) -> list[GaussianPrior]:
-    """One prior for all heads, or one for each, if Gaussian they are."""
-    priors = list(prior.priors) if isinstance(prior, HeadPriors) and _is_untouched(prior) else [prior]
-    gaussians = [prior for prior in priors if isinstance(prior, GaussianPrior) and _is_untouched(prior)]
-    return gaussians if len(gaussians) == len(priors) else []
-
-
 def _side_by_side(heads: Tensor) -> Tensor:
     return rearrange(heads, "b h n d -> b n (h d)")
 
 
-def _block_size(window: int) -> int:
-    """Products of small matrices are slow: a block has some words even if the window has none."""
-    return max(window, SMALLEST_BLOCK)
-
-
-def _known_window(window: int | str | None) -> int | str | None:
+def _known_window(window: int | Literal["auto"] | None) -> int | Literal["auto"] | None:
     """A width as Python's integer, whoever's it is; ``"auto"`` and ``None`` as they are."""
-    if window is None or window == "auto":
-        return window
+    if window is None:
+        return None
+    if window == "auto":
+        return "auto"
     if isinstance(window, Integral) and not isinstance(window, bool) and int(window) >= 0:
         return int(window)
     raise ValueError(f"window must be None, 'auto' or an integer of at least 0, got {window!r}")

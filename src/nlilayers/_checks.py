@@ -1,8 +1,10 @@
 """What layers ask of their arguments: an error says the name, what was expected and what came."""
 
+import math
 from numbers import Real
 from typing import SupportsIndex
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -64,6 +66,34 @@ def require_number(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a number, got {value!r}")
 
 
+def require_finite(name: str, value: float) -> None:
+    """The value is a number, neither infinite nor NaN.
+
+    Example::
+
+        >>> require_finite("scale", float("nan"))
+        Traceback (most recent call last):
+        ValueError: scale must be a finite number, got nan
+    """
+    require_number(name, value)
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value}")
+
+
+def require_flags(**flags: object) -> None:
+    """Each of the named flags is True or False.
+
+    Example::
+
+        >>> require_flags(signed="no")
+        Traceback (most recent call last):
+        TypeError: signed must be True or False, got 'no'
+    """
+    for name, flag in flags.items():
+        if not isinstance(flag, (bool, np.bool_)):
+            raise TypeError(f"{name} must be True or False, got {flag!r}")
+
+
 def require_function(name: str, value: object) -> None:
     """The value is a module or a function, and no class of modules.
 
@@ -118,17 +148,38 @@ def require_tolerance(tolerance: float) -> None:
         raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
 
 
-def is_matrix(log_bias: Tensor, shape: tuple[int, int]) -> bool:
-    """Whether what a prior gave is a matrix of this shape, or broadcasts to one.
+def require_window(window: int) -> None:
+    """A largest distance is an integer of at least 0.
 
     Example::
 
-        >>> is_matrix(torch.zeros(1, 5), (4, 5)), is_matrix(torch.zeros(4), (4, 5))
-        (True, False)
+        >>> require_window(-1)
+        Traceback (most recent call last):
+        ValueError: window must be at least 0, got -1
     """
+    require_integers(window=window)
+    if window < 0:
+        raise ValueError(f"window must be at least 0, got {window}")
+
+
+def require_log_bias(name: str, bias: object, shape: tuple[int, int], heads: int | None = None) -> None:
+    """What a prior gave is a matrix of this shape or broadcasts to one; with heads, it may be one for each.
+
+    Example::
+
+        >>> require_log_bias("prior", torch.zeros(1, 5), (4, 5))
+        >>> require_log_bias("prior", torch.zeros(4), (4, 5), heads=2)
+        Traceback (most recent call last):
+        ValueError: prior must give a log-bias of shape (4, 5) or (2, 4, 5), got shape (4,)
+    """
+    if not isinstance(bias, Tensor):
+        raise TypeError(f"{name} must give a tensor, got a {type(bias).__name__}")
     # The wanted size first: that a length is not 1 would be a condition on what a graph takes.
-    sizes = zip(reversed(log_bias.shape), reversed(shape), strict=False)
-    return log_bias.ndim <= 2 and all(size in (wanted, 1) for size, wanted in sizes)
+    sizes = zip(reversed(bias.shape), reversed(shape), strict=False)
+    is_matrix = bias.ndim <= 2 and all(size in (wanted, 1) for size, wanted in sizes)
+    if not is_matrix and (heads is None or bias.shape != (heads, *shape)):
+        each = "" if heads is None else f" or {(heads, *shape)}"
+        raise ValueError(f"{name} must give a log-bias of shape {shape}{each}, got shape {tuple(bias.shape)}")
 
 
 def require_tensor(name: str, x: object) -> None:

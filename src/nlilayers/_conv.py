@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_positive, require_probability, require_sequence
+from nlilayers._checks import require_flags, require_positive, require_probability, require_sequence
 from nlilayers.masking import zero_padding
 
 
@@ -46,6 +46,8 @@ class GatedConvBlock(nn.Module):
         ``(b, n, out_features)``, both 0 at padding.
 
     Raises:
+        TypeError: if a size is not an integer, a gate is neither ``True`` nor ``False``, or hidden, cell or the mask is
+            not a tensor.
         ValueError: if a size is below 1, if hidden is not ``(batch, length, in_features)`` or cell not
             ``(batch, length, out_features)``, or if the mask is not boolean of their ``(batch, length)``.
 
@@ -72,6 +74,7 @@ class GatedConvBlock(nn.Module):
     ) -> None:
         super().__init__()
         require_positive(in_features=in_features, out_features=out_features, kernel_size=kernel_size)
+        require_flags(forget_gate=forget_gate, output_gate=output_gate)
         self.in_features, self.out_features, self.kernel_size = int(in_features), int(out_features), int(kernel_size)
         self.forget_gate, self.output_gate = forget_gate, output_gate
         rows = (1 + forget_gate + output_gate) * out_features
@@ -155,6 +158,8 @@ class GatedConvEncoder(nn.Module):
         x ``(b, n, in_features)``, mask ``(b, n)`` → ``(b, n, hidden_size)``, 0 at padding.
 
     Raises:
+        TypeError: if a size is not an integer, ``dropout`` is not a number, a gate is neither ``True`` nor ``False``,
+            or x or the mask is not a tensor.
         ValueError: if a size is below 1, if ``dropout`` is no probability, if x is not
             ``(batch, length, in_features)``, or if the mask is not boolean of its ``(batch, length)``.
 

@@ -35,6 +35,7 @@ class FactorizationMachine(nn.Module):
         ``(..., in_features)`` → ``(...)``.
 
     Raises:
+        TypeError: if a size is not an integer, or x is not a tensor.
         ValueError: if a size is below 1, or x is not floating point of shape ``(..., in_features)``.
 
     Example::
@@ -110,6 +111,7 @@ class AlignmentFactorization(nn.Module):
         x ``(..., d)``, aligned ``(..., d)`` → ``(..., 3)`` in the order concat, subtract, multiply.
 
     Raises:
+        TypeError: if a size is not an integer, or x or aligned is not a tensor.
         ValueError: if a size is below 1, if x or aligned is not floating point of shape ``(..., embed_dim)``, or if
             their shapes differ.
 
@@ -133,7 +135,7 @@ class AlignmentFactorization(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        require_positive(embed_dim=embed_dim)
+        require_positive(embed_dim=embed_dim, num_factors=num_factors)
         self.embed_dim, self.num_factors = int(embed_dim), int(num_factors)
         self.concat = FactorizationMachine(2 * embed_dim, num_factors, device=device, dtype=dtype)
         self.subtract = FactorizationMachine(embed_dim, num_factors, device=device, dtype=dtype)

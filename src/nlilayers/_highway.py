@@ -38,6 +38,7 @@ class Highway(nn.Module):
         ``(..., in_features)`` → ``(..., out_features)``.
 
     Raises:
+        TypeError: if a size is not an integer, an activation cannot be called, or x is not a tensor.
         ValueError: if a size is below 1, or x is not floating point of shape ``(..., in_features)``.
 
     Example::

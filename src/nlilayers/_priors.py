@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import is_matrix, require_far_buckets, require_integers, require_number
+from nlilayers._checks import require_far_buckets, require_flags, require_integers, require_log_bias, require_number
 from nlilayers._precision import at_least_float32
 
 
@@ -47,6 +47,7 @@ class GaussianPrior(nn.Module):
         → ``(query_length, key_length)``, in at least float32.
 
     Raises:
+        TypeError: if ``w`` or ``b`` is not a number.
         ValueError: if ``w`` is not a finite number above 0, or ``b`` not one of at most 0, in the dtype.
 
     Example::
@@ -173,6 +174,7 @@ class LinearPrior(nn.Module):
         → ``(query_length, key_length)``, in at least float32.
 
     Raises:
+        TypeError: if ``w`` is not a number.
         ValueError: if ``w`` is not a finite number below 0 in the dtype.
 
     Example::
@@ -248,6 +250,7 @@ class DistancePrior(nn.Module):
         → ``(query_length, key_length)``.
 
     Raises:
+        TypeError: if a number is not an integer, or ``signed`` is neither ``True`` nor ``False``.
         ValueError: if ``max_distance`` is negative, or if ``far_buckets`` is neither 1 nor, if signed, 2.
 
     Example::
@@ -273,6 +276,7 @@ class DistancePrior(nn.Module):
     ) -> None:
         super().__init__()
         require_integers(max_distance=max_distance, far_buckets=far_buckets)
+        require_flags(signed=signed)
         if max_distance < 0:
             raise ValueError(f"max_distance must be at least 0, got {max_distance}")
         require_far_buckets(far_buckets, signed=signed)
@@ -319,7 +323,7 @@ class HeadPriors(nn.Module):
         → ``(h, query_length, key_length)``.
 
     Raises:
-        TypeError: if priors are not several modules.
+        TypeError: if priors are not several modules, or one gives no tensor.
         ValueError: if there is none, or if one gives more than a matrix.
 
     Example::
@@ -363,8 +367,7 @@ class HeadPriors(nn.Module):
         shape = query_length, query_length if key_length is None else key_length
         biases = [prior(*shape) for prior in self.priors]
         for bias in biases:
-            if not is_matrix(bias, shape):
-                raise ValueError(f"priors must give a matrix each, got shape {tuple(bias.shape)}")
+            require_log_bias("each prior", bias, shape)
         return torch.stack([bias.expand(shape) for bias in biases])
 
 

@@ -18,7 +18,7 @@ tensor([[2.],
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_mask, require_sequence, require_tensor
+from nlilayers._checks import require_integers, require_mask, require_sequence, require_tensor
 from nlilayers._precision import at_least_float32
 from nlilayers._values import read_values
 
@@ -44,6 +44,7 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
         ``(batch,)`` → ``(batch, max_length)``, boolean.
 
     Raises:
+        TypeError: if ``lengths`` is not a tensor, or ``max_length`` not an integer.
         ValueError: if ``lengths`` is not one-dimensional and of integers, or if a length is negative or above
             ``max_length``. (The last two read the values: compiled code, ``vmap`` and the meta device leave them out.)
 
@@ -58,6 +59,8 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
         raise ValueError(
             f"lengths must be integers of shape (batch,), got {lengths.dtype} of shape {tuple(lengths.shape)}"
         )
+    if max_length is not None:
+        require_integers(max_length=max_length)
     known = read_values(lengths) if lengths.numel() else [0]
     if max_length is None:
         max_length = int(lengths.max() if known is None else max(known))
@@ -79,6 +82,7 @@ def zero_padding(x: Tensor, mask: Tensor | None) -> Tensor:
         ``(batch, length, features)`` → the same.
 
     Raises:
+        TypeError: if ``x`` or ``mask`` is not a tensor.
         ValueError: if ``x`` or ``mask`` has another dtype or shape.
 
     Example::
@@ -103,6 +107,7 @@ def pair_mask(query_mask: Tensor | None, key_mask: Tensor | None) -> Tensor | No
         ``(b, n)``, ``(b, m)`` → ``(b, n, m)``; ``(b, n, 1)`` or ``(b, 1, m)`` where the other is ``None``.
 
     Raises:
+        TypeError: if a mask is not a tensor.
         ValueError: if a mask is not boolean of two dimensions, or if they are of different batches.
 
     Example::
@@ -149,7 +154,9 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
         any → the same.
 
     Raises:
-        ValueError: if the scores are not floating point, or the mask is not boolean or fits neither form.
+        TypeError: if the scores or the mask are not a tensor, or ``dim`` is not an integer.
+        ValueError: if the scores are not floating point, if they have no such dimension, or if the mask is not boolean
+            or fits neither form.
 
     Example::
 
@@ -158,8 +165,11 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
                 [0.0000, 0.0000, 0.0000]])
     """
     require_tensor("scores", scores)
+    require_integers(dim=dim)
     if not scores.dtype.is_floating_point:
         raise ValueError(f"scores must be floating point, got {scores.dtype} of shape {tuple(scores.shape)}")
+    if not -scores.ndim <= dim < scores.ndim:
+        raise ValueError(f"dim must be one of the {scores.ndim} dimensions of the scores, got {dim}")
     raised = scores.to(at_least_float32(scores.dtype))
     if mask is None:
         return raised.softmax(dim).to(scores.dtype)
@@ -182,6 +192,7 @@ def masked_sum(x: Tensor, mask: Tensor | None) -> Tensor:
         ``(batch, length, features)`` → ``(batch, features)``.
 
     Raises:
+        TypeError: if ``x`` or ``mask`` is not a tensor.
         ValueError: if ``x`` or ``mask`` has another dtype or shape.
 
     Example::
@@ -205,6 +216,7 @@ def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
         ``(batch, length, features)`` → ``(batch, features)``.
 
     Raises:
+        TypeError: if ``x`` or ``mask`` is not a tensor.
         ValueError: if ``x`` or ``mask`` has another dtype or shape.
 
     Example::
@@ -230,6 +242,7 @@ def masked_max(x: Tensor, mask: Tensor | None) -> Tensor:
         ``(batch, length, features)`` → ``(batch, features)``.
 
     Raises:
+        TypeError: if ``x`` or ``mask`` is not a tensor.
         ValueError: if ``x`` or ``mask`` has another dtype or shape.
 
     Example::

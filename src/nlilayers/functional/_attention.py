@@ -1,8 +1,10 @@
 """Self-attention with a distance prior: the equations of Guo et al. 2019."""
 
+import math
+
 from torch import Tensor
 
-from nlilayers._checks import require_mask
+from nlilayers._checks import require_mask, require_window
 from nlilayers.functional._dot_product import scaled_scores, weighted_sum
 from nlilayers.functional._priors import token_distances
 from nlilayers.masking import masked_softmax, pair_mask
@@ -38,7 +40,12 @@ def attention_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tenso
 
 
 def self_attention_weights(
-    scores: Tensor, log_bias: Tensor | None = None, mask: Tensor | None = None, window: int | None = None
+    scores: Tensor,
+    log_bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    window: int | None = None,
+    *,
+    lets_see_itself: bool = False,
 ) -> Tensor:
     r"""Self-attention with a prior over the distance: Guo et al. 2019, Eqs 1 to 4 and 18 to 20.
 
@@ -50,15 +57,19 @@ def self_attention_weights(
 
     Args:
         scores: :math:`s`.
-        log_bias: :math:`\beta(i - j)`; ``None`` means 0, which is Eq 1.
+        log_bias: :math:`\beta(i - j)`; ``None`` means 0, which is Eq 1. Where it is :math:`-\infty`, the weight is 0.
         mask: real tokens; ``None`` means all.
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any.
+        lets_see_itself: promises that no :math:`\beta(0)` is :math:`-\infty`, so that no row of a real token is left
+            without one to attend to. Biases are then not looked through for such rows.
 
     Shape:
-        ``(b, h, n, n)``, ``(n, n)`` or ``(h, n, n)``, ``(b, n)`` → ``(b, h, n, n)``; rows of padding are 0.
+        ``(b, h, n, n)``, ``(n, n)`` or ``(h, n, n)``, ``(b, n)`` → ``(b, h, n, n)``; rows of padding are 0, and rows
+        that have no token to attend to.
 
     Raises:
-        ValueError: if the mask has another dtype or shape.
+        TypeError: if the mask is not a tensor, or the window not an integer.
+        ValueError: if the mask has another dtype or shape, or the window is negative.
 
     Example::
 
@@ -73,8 +84,12 @@ def self_attention_weights(
     pairs = pair_mask(mask, mask)
     attended = None if pairs is None else pairs[:, None]
     if window is not None:
+        require_window(window)
         near = (token_distances(scores.shape[2], scores.shape[3], scores.device).abs() <= window)[None, None]
         attended = near if attended is None else attended & near
+    if log_bias is not None and not lets_see_itself:
+        seen = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
+        attended = seen if attended is None else attended & seen
     biased = scores if log_bias is None else scores + log_bias
     # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
     return masked_softmax(biased, attended).to(scores.dtype)

@@ -3,11 +3,13 @@
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_far_buckets
+from nlilayers._checks import require_far_buckets, require_integers
 from nlilayers._precision import at_least_float32
 
 
-def token_distances(query_length: int, key_length: int | None = None, device: torch.device | None = None) -> Tensor:
+def token_distances(
+    query_length: int, key_length: int | None = None, device: torch.device | str | None = None
+) -> Tensor:
     """The signed distances :math:`i - j` of query position i and key position j, both counted from 0.
 
     Args:
@@ -18,6 +20,9 @@ def token_distances(query_length: int, key_length: int | None = None, device: to
     Shape:
         → ``(n, m)``, int64.
 
+    Raises:
+        TypeError: if a length is not an integer.
+
     Example::
 
         >>> from nlilayers.functional import token_distances
@@ -25,6 +30,7 @@ def token_distances(query_length: int, key_length: int | None = None, device: to
         tensor([[ 0, -1],
                 [ 1,  0]])
     """
+    require_integers(query_length=query_length, key_length=query_length if key_length is None else key_length)
     i = torch.arange(query_length, device=device)
     j = i if key_length is None else torch.arange(key_length, device=device)
     return i[:, None] - j

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_tolerance
+from nlilayers._checks import require_tolerance, require_window
 from nlilayers._precision import at_least_float32
 
 
@@ -138,19 +138,24 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
     return int(window[enough.to(torch.uint8).argmax(-1)].max())
 
 
-def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float, *, holes: bool = False) -> float:
+def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float | Tensor, *, holes: bool = False) -> float:
     r"""The largest mass that a window can cost a query, whatever the scores: :math:`\max_i \rho_i / (1 + \rho_i)`.
 
-    With :math:`\rho_i = e^R\, T_i(D) / G_i(D)` of :func:`smallest_window`; no smaller bound holds for all scores.
+    With :math:`\rho_i = e^R\, T_i(D) / G_i(D)` of :func:`smallest_window`; no smaller bound holds for all scores. Of
+    several heads, each with its own bias and range, it is the largest that one of them has.
 
     Args:
         log_bias: :math:`\beta` at the distances 0, 1, 2 …
         window: :math:`D`.
-        score_range: :math:`R`.
+        score_range: :math:`R`, one of all heads or one of each.
         holes: whether padding may lie between real tokens.
 
     Shape:
-        ``(L,)`` → a number from 0 to 1.
+        ``(L,)`` or ``(h, L)``, () or ``(h,)`` → a number from 0 to 1.
+
+    Raises:
+        TypeError: if the window is not an integer.
+        ValueError: if it is negative.
 
     Example::
 
@@ -160,10 +165,11 @@ def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float, *, h
         >>> f"{discarded_mass_bound(log_bias, window=15, score_range=10.0):.1e}"
         '6.2e-08'
     """
-    length = log_bias.shape[0]
+    require_window(window)
+    length = log_bias.shape[-1]
     row, least = torch.arange(length, device="cpu"), torch.tensor([min(window, length - 1)], device="cpu")
-    ratio = _log_ratio(log_bias, row, least, holes=holes)
-    return float(torch.sigmoid(ratio.max() + score_range))
+    ratio = _log_ratio(log_bias, row, least, holes=holes).amax((-2, -1))
+    return float(torch.sigmoid(ratio + torch.as_tensor(score_range, dtype=torch.float64, device="cpu")).max())
 
 
 def discarded_mass_certificate(log_normalizer: Tensor, largest_score: Tensor, log_tail: Tensor) -> Tensor:
