@@ -78,7 +78,7 @@ def page(held: dict[str, Any]) -> str:
         "checksums that fit. A file is read, or refused by an `InputError` of one line that names it; what was read is "
         f"used, and must be right. torch {held['torch']}; `{held['command']}`.",
         _table(["reader", "inputs", "read", "refused", "anything else"], [*rows, ["all", *_counts(sums)]]),
-        "A cache that is not what was written is not read: the file that it was made from is, again.",
+        "A damaged cache is not read: it is made again from the file that it was made from.",
         f"The command line, given {lines['inputs']:,} such run folders and files to test on, ended {exits}; "
         f"{len(lines['failures'])} of these ends were something else than a result, or one line and exit code 2.",
         "### Bombs",

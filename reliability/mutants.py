@@ -9,6 +9,7 @@ those that survive do is told in ``survivors.py``.
 
 import argparse
 import ast
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,6 +153,7 @@ def main() -> None:
         "mutmut": importlib.metadata.version("mutmut"),
         "tests": len(json.loads((WORK / "mutmut-stats.json").read_text())["duration_by_test"]),
         "statements": mutated(),
+        "code": {module: code_of(LIBRARY / module) for module in verdicts()},
         "modules": {},
         "survivors": [],
     }
@@ -199,7 +201,7 @@ def page(held: dict[str, Any]) -> str:
         f"without them, the tests noticed {_share(killed, whole - equal)}.",
         f"{inside} of {inside + outside} statements, imports and definitions apart, stand in functions that are "
         "changed; the others are properties, constants, and the names that the package exports.",
-        *_changed(held["modules"]),
+        *_changed(held["code"]),
         _table(held["modules"] | {"all": dict(total)}),
         "Too slow: stopped after three times the time that its tests take.",
         "### Survivors",
@@ -214,14 +216,27 @@ def page(held: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _changed(modules: Collection[str]) -> Iterator[str]:
-    """The modules whose verdicts were dropped when their code changed."""
-    names = [str(path.relative_to(LIBRARY)) for path in sorted(LIBRARY.rglob("*.py")) if "def " in path.read_text()]
-    missing = ", ".join(f"`{name}`" for name in names if name not in modules)
-    if missing:
-        yield (
-            f"Not counted, because they changed since the measurement (the branches below are of before): {missing}."
-        )
+def code_of(path: Path) -> str:
+    """What tells a module's code from another's, whatever its docstrings say."""
+    text = path.read_text()
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            assert node.end_lineno is not None
+            lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
+    return hashlib.sha256("\n".join(line for line in lines if line.strip()).encode()).hexdigest()[:16]
+
+
+def _changed(measured: Mapping[str, str]) -> Iterator[str]:
+    """The modules that are not what was measured."""
+    paths = [path for path in sorted(LIBRARY.rglob("*.py")) if "def " in path.read_text()]
+    changed = [
+        f"`{path.relative_to(LIBRARY)}`"
+        for path in paths
+        if measured.get(str(path.relative_to(LIBRARY))) != code_of(path)
+    ]
+    if changed:
+        yield f"Changed since, so that what is said of them here is of before: {', '.join(changed)}."
 
 
 def _share(part: int, whole: int) -> str:

@@ -1,6 +1,7 @@
 """The command line as a user meets it: evaluate and predict from the folder alone, one clear line for bad input."""
 
 import ast
+import csv
 import inspect
 import itertools
 import json
@@ -86,6 +87,57 @@ def test_predict_names_the_classes_as_evaluate_does(run: Path, corpora: list[str
         assert run_script("evaluate", "--run", run, *told).returncode == 0
         right = json.loads((tmp_path / label).read_text())["test"]["accuracy"]
         assert right == (label == shown[0]), "the most probable stands first"
+
+
+def predicted(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_predict_takes_a_file_of_pairs_with_and_without_labels(run: Path, tmp_path: Path) -> None:
+    sentences = [("the dog " * (n % 7) + 'is a "zebra"', "a quokka " * (1 + n % 5) + "runs") for n in range(300)]
+    labels = ["-", "neutral", "entailment"]
+    rows = [f"{labels[n % 3]}\t{premise}\t{hypothesis}\tp{n}" for n, (premise, hypothesis) in enumerate(sentences)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(["gold_label\tsentence1\tsentence2\tpairID", *rows]) + "\n")
+    output = tmp_path / "out" / "predictions.tsv"
+    options = ("--run", run, "--pairs", tmp_path / "pairs.tsv", "--output", output)
+    done = run_script("predict", *options)
+    assert done.returncode == 0, done.stderr
+    table = predicted(output)
+    classes = ["entailment", "neutral", "contradiction"]
+    assert [row["pairID"] for row in table] == [f"p{n}" for n in range(300)]
+    assert [(row["sentence1"], row["sentence2"]) for row in table] == [(a.strip(), b.strip()) for a, b in sentences]
+    assert [row["gold_label"] for row in table] == [labels[n % 3] for n in range(300)]
+    for row in table:
+        shares = {name: float(row[name]) for name in classes}
+        assert sum(shares.values()) == pytest.approx(1, abs=1e-5) and row["prediction"] == max(shares, key=shares.get)
+    right = sum(row["prediction"] == row["gold_label"] for row in table)
+    assert done.stdout == f"300 pairs; {right} of 200 labelled ones are right: {output}\n"
+    alone = run_script(
+        "predict", "--run", run, "--premise", "the dog the dog is a zebra", "--hypothesis", "a quokka runs"
+    )
+    (tmp_path / "pairs.tsv").write_text(
+        "gold_label\tsentence1\tsentence2\n-\tthe dog the dog is a zebra\ta quokka runs\n"
+    )
+    done = run_script("predict", *options, "--vectors", run.parent / "v.npz")
+    assert done.stdout == f"1 pairs: {output}\n", "no label, nothing right"
+    done = run_script("predict", *options)
+    shares = {name: f"{float(predicted(output)[0][name]):.4f}" for name in classes}
+    assert dict(line.split() for line in alone.stdout.splitlines()) == shares
+
+
+def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: Path) -> None:
+    pairs, output = tmp_path / "pairs.tsv", tmp_path / "out.tsv"
+    pairs.write_text("gold_label\tsentence1\tsentence2\n-\ta\tb\n-\ta\t \n")
+    one, many = ("--premise", "a", "--hypothesis", "b"), ("--pairs", pairs, "--output", output)
+    for options in ((), one[:2], many[:2], (*one, *many), (*many, "--figure", tmp_path / "f.png")):
+        said = one_line(run_script("predict", "--run", run, *options))
+        assert "expected either --premise and --hypothesis" in said and "or --pairs and --output" in said
+    refused = one_line(run_script("predict", "--run", run, *many)).strip()
+    assert refused == f"error: {pairs}, pair 2: sentence2 is empty, expected at least one token"
+    pairs.write_text("gold_label\tsentence1\tsentence2\n")
+    assert "expected pairs, found none" in one_line(run_script("predict", "--run", run, *many))
+    assert not output.exists()
 
 
 def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corpora: list[str], tmp_path: Path) -> None:

@@ -108,8 +108,8 @@ def test_axes_that_do_not_match_are_refused(equation) -> None:
 
 
 def test_layers_do_not_import_their_siblings_unless_they_are_built_of_them() -> None:
-    """Layers, then functions, then masking; the attention layer has a prior of its own."""
-    allowed = {("_attention", "_priors")}
+    """Layers, then functions, then masking; the attention layer has a prior of its own, and blocks that suit it."""
+    allowed = {("_attention", "_blocks"), ("_attention", "_priors"), ("_blocks", "_priors")}
     folder = pathlib.Path(nlilayers.__file__).parent
     for path in folder.glob("_*.py"):
         if path.stem == "__init__":

@@ -13,6 +13,7 @@ from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_runs, predict_pair
 from nli_common.explaining import explain_pair
 from nli_common.inputs import CACHE, Data
+from nli_common.predicting import predict_file
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
 from nli_common.script import Script
@@ -66,16 +67,35 @@ def main(script: Script) -> None:
         """
         evaluate_runs(script, [Run(folder) for folder in run], test, vectors, categories, cache, output)
 
-    def predict(run: Path, premise: str, hypothesis: str, figure: Path | None = None) -> None:
-        """Classify one pair with a run's folder alone; words never seen in training work too.
+    def predict(
+        run: Path,
+        premise: str | None = None,
+        hypothesis: str | None = None,
+        figure: Path | None = None,
+        pairs: Path | None = None,
+        vectors: Path | None = None,
+        output: Path | None = None,
+    ) -> None:
+        """Classify one pair, or every pair of a file, with a run's folder alone; new words work too.
 
         Args:
             run: Folder that train wrote.
             premise: What is given, as text.
             hypothesis: What may follow from it, as text.
-            figure: Write the word alignment to this PNG file.
+            figure: Write the word alignment of this pair to a PNG file.
+            pairs: In place of one pair, a file of pairs in any format that train takes; a label of - stands for none.
+            vectors: Beside --pairs, vectors for words that the run has not seen; without it they are hashed.
+            output: Beside --pairs, the file of tab-separated values to write: every class's probability for each pair.
         """
-        predict_pair(script, Run(run), premise, hypothesis, figure)
+        if premise is not None and hypothesis is not None and (pairs, vectors, output) == (None, None, None):
+            predict_pair(script, Run(run), premise, hypothesis, figure)
+        elif pairs is not None and output is not None and (premise, hypothesis, figure) == (None, None, None):
+            predict_file(script, Run(run), pairs, vectors, output)
+        else:
+            raise InputError(
+                "predict: expected either --premise and --hypothesis, with --figure if wanted, "
+                "or --pairs and --output, with --vectors if wanted"
+            )
 
     commands: dict[str, Any] = {"train": train, "evaluate": evaluate, "predict": predict}
     if script.explains:

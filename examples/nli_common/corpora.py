@@ -182,17 +182,24 @@ def _checked(pair: Pair, path: Path, number: int) -> Pair:
     if label is None:
         known = ", ".join(_LABELS)
         raise InputError.at(path, number, f"unknown label {pair.label!r}, expected one of {known}")
-    if label == NO_LABEL:
-        return pair._replace(label=label)
+    if label != NO_LABEL:
+        require_sentences(pair, f"{path}:{number}")
+    return pair._replace(label=label)
+
+
+def require_sentences(pair: Pair, place: str) -> None:
+    """Raise an ``InputError`` naming the place unless both sentences can be read.
+
+    Those of pairs without a label are not looked at otherwise.
+    """
     sides = (("sentence1", pair.premise, pair.premise_pos), ("sentence2", pair.hypothesis, pair.hypothesis_pos))
     for name, tokens, tags in sides:
         if not tokens:
-            raise InputError.at(path, number, f"{name} is empty, expected at least one token")
+            raise InputError(f"{place}: {name} is empty, expected at least one token")
         if any(len(token) > LONGEST_TOKEN for token in tokens):
-            raise InputError.at(path, number, f"{name} has a token of more than {LONGEST_TOKEN:,} characters")
+            raise InputError(f"{place}: {name} has a token of more than {LONGEST_TOKEN:,} characters")
         if tags is not None and len(tags) != len(tokens):
-            raise InputError.at(path, number, f"{name} has {len(tokens)} tokens but {len(tags)} tags")
-    return pair._replace(label=label)
+            raise InputError(f"{place}: {name} has {len(tokens)} tokens but {len(tags)} tags")
 
 
 def _require(row: Mapping[str, object] | list[str], path: Path, number: int, *more: str) -> None:

@@ -26,6 +26,7 @@ from nli_common.script import Aligns, ReadsTags, Script
 from nli_common.tokens import split_text
 
 UNFINISHED = "this run is not finished; these are its best weights so far"
+UNTAGGED = "the run's pairs had part-of-speech tags, these have none: a model that reads tags is told none"
 
 
 class Ensemble(nn.Module):
@@ -76,7 +77,7 @@ def evaluate_runs(
         f"{corpus.dropped:,} pairs without a label dropped"
     )
     if lexicon.tags and not corpus.tags:
-        console.print("the run's pairs had part-of-speech tags, these have none: a model that reads tags is told none")
+        console.print(UNTAGGED)
     if annotated is not None:
         metrics["per_phenomenon"] |= accuracy_by_category(annotated, predicted)
     print_metrics(console, metrics)

@@ -168,6 +168,9 @@ def _open(path: Path, stack: contextlib.ExitStack) -> IO[bytes]:
     archive = stack.enter_context(zipfile.ZipFile(path))
     members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
     if len(members) != 1:
-        raise InputError(f"{path}: expected one file in the archive, found {len(members)}")
+        names = ": " + ", ".join(m.filename for m in members[:4]) if members else ""
+        raise InputError(
+            f"{path}: expected one file in the archive, found {len(members)}{names}; unpack the one you want"
+        )
     member = stack.enter_context(archive.open(members[0]))
     return stack.enter_context(io.BufferedReader(member, 1 << 17))  # type: ignore[type-var]  # it has readinto

@@ -37,24 +37,29 @@ def evaluate(
     return metrics_of(*predictions(model, batches, accelerator), labels, phenomena)
 
 
-@torch.inference_mode()
 def predictions(
     model: nn.Module, batches: "DataLoader[Batch]", accelerator: Accelerator
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Predicted class, gold label and phenomenon of every pair, in the order of the batches."""
+    rows = []
+    for logits, batch in scores(model, batches):
+        told = (logits.argmax(-1), batch.label, batch.phenomenon)
+        rows.append(torch.stack(accelerator.gather_for_metrics(told)).cpu())
+    predicted, label, phenomenon = torch.cat(rows, dim=1)
+    return predicted, label, phenomenon
+
+
+def scores(model: nn.Module, batches: "DataLoader[Batch]") -> Iterator[tuple[Tensor, Batch]]:
+    """What a model says of each batch, ``(b, num_classes)``, in evaluation; then it is as it was."""
     training = model.training
     model.eval()
-    rows = []
     for batch in batches:
         parts = []
         for premise, hypothesis in _some_at_a_time(batch.premise, batch.hypothesis):
-            with memory_for(premise, hypothesis):
-                parts.append(model(premise, hypothesis).argmax(-1))
-        predicted = torch.cat(parts)
-        rows.append(torch.stack(accelerator.gather_for_metrics((predicted, batch.label, batch.phenomenon))).cpu())
+            with memory_for(premise, hypothesis), torch.inference_mode():
+                parts.append(model(premise, hypothesis))
+        yield torch.cat(parts), batch
     model.train(training)
-    predicted, label, phenomenon = torch.cat(rows, dim=1)
-    return predicted, label, phenomenon
 
 
 def _some_at_a_time(premise: Sentence, hypothesis: Sentence) -> Iterator[tuple[Sentence, Sentence]]:

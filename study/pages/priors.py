@@ -65,8 +65,8 @@ def window_section() -> tuple[str, str, str]:
     return (
         "## Their window",
         "By default, attention leaves out weights that its prior makes too small to matter. Here the same weights "
-        "(seed 0) ran once with every score and once with the automatic window, on the test pairs, which are too short "
-        f"for a window to pay, and on {TEXTS} texts of {WORDS:,} words made of the test set's premises: how many "
-        "attentions used a window, how many predictions changed, and the largest difference between logits.",
+        "(seed 0) ran once with every score and once with the automatic window, on the test pairs, nearly all of them "
+        f"too short for a window to pay, and on {TEXTS} texts of {WORDS:,} words made of the test set's premises: how "
+        "many attentions used a window, how many predictions changed, and the largest difference between logits.",
         table(head, lines) + "\n",
     )

@@ -1,0 +1,75 @@
+"""A finished run's prediction for each pair of a file, labelled or not."""
+
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from nli_common.batches import PairDataset, evaluation_loader
+from nli_common.corpora import NO_LABEL, Pair, read_pairs, require_sentences
+from nli_common.data import Corpus
+from nli_common.errors import InputError
+from nli_common.evaluating import UNFINISHED, UNTAGGED
+from nli_common.files import write_atomically
+from nli_common.lexicon import Lexicon
+from nli_common.metrics import scores
+from nli_common.models import restore
+from nli_common.runs import Run
+from nli_common.script import Script
+
+
+def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, output: Path) -> None:
+    """Write the probabilities of the classes for every pair of a file, in its order, as tab-separated values.
+
+    Raises:
+        InputError: if the folder or the file is bad, or a sentence is empty.
+    """
+    labels = run.read_config()["labels"]
+    read = list(read_pairs(pairs))
+    for number, pair in enumerate(read, 1):
+        require_sentences(pair, f"{pairs}, pair {number}")
+    if not read:
+        raise InputError(f"{pairs}: expected pairs, found none")
+    # A pair without a gold label has to have one to be indexed: any will do.
+    corpus = Corpus.from_pairs((pair._replace(label=labels[0]) for pair in read), str(pairs))
+    lexicon = Lexicon.load(run.lexicon)
+    lexicon = (lexicon if vectors is None else lexicon.learned_from(vectors, corpus.words)).extended(corpus.words)
+    shares = _shares(script, run, corpus, lexicon)
+    if run.unfinished:
+        print(f"note: {run.folder}: {UNFINISHED}", file=sys.stderr)
+    if lexicon.tags and not corpus.tags:
+        print(f"note: {UNTAGGED}", file=sys.stderr)
+
+    def write(path: Path) -> None:
+        with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+            writer.writerow(["pairID", "gold_label", "prediction", *labels, "sentence1", "sentence2"])
+            writer.writerows(_rows(read, shares, labels))
+
+    write_atomically(output, write)
+    told = [labels[best] == pair.label for pair, best in zip(read, shares.argmax(1).tolist(), strict=True)]
+    known = sum(pair.label != NO_LABEL for pair in read)
+    right = f"; {sum(told):,} of {known:,} labelled ones are right" if known else ""
+    print(f"{len(read):,} pairs{right}: {output}")
+
+
+def _rows(pairs: list[Pair], shares: Tensor, labels: list[str]) -> Iterator[list[str]]:
+    for pair, row in zip(pairs, shares.tolist(), strict=True):
+        prediction = labels[row.index(max(row))]
+        numbers = (f"{share:.6f}" for share in row)
+        yield [pair.pair_id, pair.label, prediction, *numbers, " ".join(pair.premise), " ".join(pair.hypothesis)]
+
+
+def _shares(script: Script, run: Run, corpus: Corpus, lexicon: Lexicon) -> Tensor:
+    """The probability of each class, ``(pairs, classes)``, in the corpus's order."""
+    model = restore(script, run, lexicon)
+    batches = evaluation_loader(PairDataset(corpus, lexicon, run.read_config()["labels"], corpus.phenomena))
+    assert batches.batch_sampler is not None
+    order = torch.tensor([i for rows in batches.batch_sampler for i in rows])
+    model, prepared = Accelerator().prepare(model, batches)
+    in_batches = torch.cat([part.float().softmax(-1).cpu() for part, _ in scores(model, prepared)])
+    return torch.empty_like(in_batches).index_copy(0, order, in_batches)
