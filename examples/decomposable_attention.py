@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from nli_common.checks import require_at_least, require_choices, require_dropout
 from nli_common.commands import main
-from nli_common.data import Sentence
+from nli_common.data import Sentence, require_words_first
 from nli_common.feedforward import feedforward, start_from_glorot
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
@@ -118,6 +118,7 @@ class DecomposableAttention(nn.Module):
         words, mask = self.embedding(sentence)
         a: Tensor = self.projection(words)
         if self.intra is not None:
+            require_words_first(sentence.mask)  # NULL stands before the first of them
             a = torch.cat([a, self.intra(a, mask)], dim=-1)  # Eqs 6, 7
         return a, mask
 

@@ -20,7 +20,7 @@ import nlilayers
 from nli_common.checks import require_at_least, require_choices, require_dropout
 from nli_common.commands import main
 from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix
-from nli_common.data import Sentence
+from nli_common.data import Sentence, require_words_first
 from nli_common.feedforward import feedforward, start_from_glorot
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
@@ -156,6 +156,7 @@ class GaussianTransformer(nn.Module):
 
     def encode(self, sentence: Sentence) -> Tensor:
         """The embedding and encoding blocks: each word in its own sentence, ``(b, n, d)``."""
+        require_words_first(sentence.mask)
         vectors = self.words(sentence)
         x: Tensor = self.position(self.projection(vectors))  # Eqs 7 to 9
         for block in self.encoding:

@@ -43,12 +43,19 @@ def reordered(sentence: Sentence, order: list[int]) -> Sentence:
     return Sentence(sentence.tokens[:, order], sentence.mask[:, order], pos)
 
 
+def behind_padding(sentence: Sentence, columns: int) -> Sentence:
+    """The same sentences with all of their padding, and some more, before the words."""
+    wide = widened(sentence, columns)
+    words_last = wide.mask.to(torch.uint8).argsort(dim=1, stable=True)
+    return Sentence(*(None if x is None else x.gather(1, words_last) for x in wide))
+
+
 def widened(sentence: Sentence, columns: int) -> Sentence:
     def pad(x: Tensor, value: int) -> Tensor:
         return nn.functional.pad(x, (0, columns), value=value)
 
     pos = None if sentence.pos is None else pad(sentence.pos, 1)
-    return Sentence(pad(sentence.tokens, 38), pad(sentence.mask, False), pos)
+    return Sentence(pad(sentence.tokens, int(sentence.tokens.max())), pad(sentence.mask, False), pos)
 
 
 def randomised(model: nn.Module, seed: int = 0, scale: float = 0.5) -> nn.Module:
@@ -73,6 +80,18 @@ def padding_and_batch_mates_change_nothing(model: nn.Module, premise: Sentence, 
         for s in (premise, hypothesis)
     )
     assert torch.equal(model(*garbled), logits)
+    padding_before_words_is_refused_or_changes_nothing(model, premise, hypothesis)
+
+
+def padding_before_words_is_refused_or_changes_nothing(
+    model: nn.Module, premise: Sentence, hypothesis: Sentence
+) -> None:
+    try:
+        moved = model(behind_padding(premise, 2), behind_padding(hypothesis, 1))
+    except ValueError as refused:
+        assert str(refused).startswith("mask must have the real words of each sentence first")
+    else:
+        assert_close(moved, model(premise, hypothesis), atol=1e-12, rtol=1e-12)
 
 
 def sentences_without_words_are_harmless(model: nn.Module) -> None:

@@ -155,6 +155,7 @@ def test_padding_and_batch_mates_change_nothing(intra_attention: bool, premise: 
         assert_close(model(*alone)[0], logits[row], atol=1e-12, rtol=1e-12)
     garbled = (Sentence(s.tokens.masked_fill(~s.mask, 39), s.mask) for s in (premise, hypothesis))
     assert torch.equal(model(*garbled), logits)
+    models.padding_before_words_is_refused_or_changes_nothing(model, premise, hypothesis)
 
 
 def shuffled(sentence: Sentence, order: list[int]) -> Sentence:

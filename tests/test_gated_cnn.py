@@ -206,6 +206,7 @@ def test_padding_and_batch_mates_change_nothing(
     assert_close(model(*garbled), logits, atol=1e-12, rtol=1e-12)
     longer = (Sentence(*(nn.functional.pad(x, (0, 3)) for x in s)) for s in (premise, hypothesis))
     assert_close(model(*longer), logits, atol=1e-12, rtol=1e-12)
+    models.padding_before_words_is_refused_or_changes_nothing(model, premise, hypothesis)
 
 
 @every_convolution

@@ -386,6 +386,7 @@ def test_padding_and_batch_mates_change_nothing(
         for s in (premise, hypothesis)
     )
     assert_close(model(*longer), logits, atol=1e-12, rtol=1e-12)
+    models.padding_before_words_is_refused_or_changes_nothing(model, premise, hypothesis)
 
 
 @every_variant
@@ -453,7 +454,9 @@ def test_reversal(locality: Locality) -> None:
 
 
 @every_locality
-def test_left_padding_moves_nothing_without_positions(locality: Locality) -> None:
+def test_left_padding_moves_nothing_without_positions(locality: Locality, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With positions, which count columns, it is refused."""
+    monkeypatch.setattr("gaussian_transformer.require_words_first", lambda mask: None)
     model = model_of(locality=locality)
     model.position = nn.Identity()
     one = sentence([1, 2, 3, 4])

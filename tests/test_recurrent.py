@@ -117,6 +117,14 @@ def test_gradients_are_right(outputs: type[States]) -> None:
     laws.gradients_are_right(outputs(lstm_of(2, True)), Sentences((normal(3, 3, 3, FEATURES),), (mask,)))
 
 
+@pytest.mark.parametrize("real", [[False, True, True], [True, False, True]])
+def test_padding_before_a_word_is_refused(real: list[bool]) -> None:
+    """States would read padding, and the places of words that are turned round those of another sentence."""
+    mask = torch.tensor([[True, True, False], real])
+    with pytest.raises(ValueError, match=r"mask must have the real words of each sentence first, .* in sentence 1"):
+        lstm_of(1, True)(normal(1, 2, 3, FEATURES), mask)
+
+
 def test_evaluation_has_the_gradients_of_training(device: str) -> None:
     """Which cuDNN, on a GPU, refuses an LSTM of torch's."""
     lstm = lstm_of(2, True).to(device)

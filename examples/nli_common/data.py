@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.serialization import add_safe_globals
 from torch.utils._pytree import _register_namedtuple
 
@@ -28,7 +29,10 @@ _FORMAT = 4
 
 
 class Sentence(NamedTuple):
-    """A batch of sentences: token ids ``(b, n)`` int64, mask ``(b, n)`` bool (True = real), tag ids or ``None``."""
+    """A batch of sentences: token ids ``(b, n)`` int64, mask ``(b, n)`` bool (True = real), tag ids or ``None``.
+
+    Padding stands behind the words: models that read words in order count on it.
+    """
 
     tokens: Tensor
     mask: Tensor
@@ -38,6 +42,25 @@ class Sentence(NamedTuple):
 # By this name a program that torch.export saved knows what it is given; its example is loaded without pickle.
 _register_namedtuple(Sentence, serialized_type_name="nli_common.data.Sentence")
 add_safe_globals([Sentence])
+
+
+def require_words_first(mask: Tensor) -> None:
+    """Raise a ``ValueError`` where padding stands before a word.
+
+    A GPU is not waited for, and what is compiled or transformed has no values to look at: there, nothing is asked.
+
+    >>> require_words_first(torch.tensor([[True, True, False], [False, True, True]]))
+    Traceback (most recent call last):
+    ValueError: mask must have the real words of each sentence first, got padding before a word in sentence 1
+    """
+    if mask.device.type != "cpu" or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(mask):
+        return
+    early = (mask[:, 1:] & ~mask[:, :-1]).any(1)
+    if early.any():
+        sentence = int(early.nonzero()[0])
+        raise ValueError(
+            f"mask must have the real words of each sentence first, got padding before a word in sentence {sentence}"
+        )
 
 
 class Batch(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from nli_common.data import require_words_first
 from nli_common.lstm_operator import lstm_states, onnx_lstm_states
 from nlilayers.masking import zero_padding
 
@@ -27,6 +28,9 @@ class SentenceLSTM(nn.Module):
         x ``(b, n, in_features)``, mask ``(b, n)``, real words first → states ``(b, n, directions * hidden_size)``, 0
         at padding, and the last layer's final states ``(b, directions * hidden_size)``: that of the last real word
         and, going left, that of the first; 0 where there is no word.
+
+    Raises:
+        ValueError: if padding stands before a word. (Read on a CPU alone, and not by compiled code.)
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class SentenceLSTM(nn.Module):
         """The states of every word, and the final ones."""
         if x.shape[1] == 0:  # which torch's LSTM refuses
             return x.new_zeros(*x.shape[:2], self.out_features), x.new_zeros(x.shape[0], self.out_features)
+        require_words_first(mask)
         x = zero_padding(x, mask)
         places = _places_turned_round(mask)
         states: list[Tensor] = []
