@@ -79,8 +79,8 @@ def page(held: dict[str, Any]) -> str:
         f"used, and must be right. torch {held['torch']}; `{held['command']}`.",
         _table(["reader", "inputs", "read", "refused", "anything else"], [*rows, ["all", *_counts(sums)]]),
         "A damaged cache is not read: it is made again from the file that it was made from.",
-        f"The command line was given {lines['inputs']:,} such run folders and files to test on. It ended {exits} as its "
-        "exit code: 0 with a right result, 2 with one line that says why there is none. "
+        f"The command line was given {lines['inputs']:,} such run folders and files to test on. It ended {exits} as "
+        "its exit code: 0 with a right result, 2 with one line that says why there is none. "
         f"It ended {len(lines['failures'])} times otherwise.",
         "### Bombs",
         f"Each in a process of its own: what its resident memory grew by at most, of {held['memory_bound'] >> 20} MiB "
