@@ -15,6 +15,7 @@ import oracles
 import strategies
 from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
 from nli_common.data import Sentence
+from nli_common.feedforward import feedforward
 from nli_common.lexicon import Lexicon
 from nlilayers.masking import lengths_to_mask
 from strategies import normal
@@ -156,6 +157,30 @@ def test_padding_and_batch_mates_change_nothing(intra_attention: bool, premise: 
     garbled = (Sentence(s.tokens.masked_fill(~s.mask, 39), s.mask) for s in (premise, hypothesis))
     assert torch.equal(model(*garbled), logits)
     models.padding_before_words_is_refused_or_changes_nothing(model, premise, hypothesis)
+
+
+@given(premise=sentence(), hypothesis=sentence())
+def test_every_hypothesis_word_twice_doubles_what_it_adds_up_to(premise: Sentence, hypothesis: Sentence) -> None:
+    """And leaves the premise's sum as it is: NULL, which nobody doubles, aside."""
+    model = model_of()
+    model.embedding.forward = lambda s: (model.embedding.words(s), s.mask)
+    sums = []
+    model.aggregate.register_forward_pre_hook(lambda _, inputs: sums.append(inputs[0].chunk(2, dim=-1)))
+    model(premise, hypothesis)
+    model(premise, Sentence(hypothesis.tokens.repeat(1, 2), hypothesis.mask.repeat(1, 2)))
+    (v1, v2), (v1_of_twice, v2_of_twice) = sums
+    assert_close(v1_of_twice, v1, atol=1e-12, rtol=1e-12)
+    assert_close(v2_of_twice, 2 * v2, atol=1e-12, rtol=1e-12)
+
+
+@given(factor=st.floats(0.01, 100))
+def test_a_network_without_biases_scales_with_its_input(factor: float) -> None:
+    network = feedforward(4, 7, 3).double()
+    for part in network:
+        if isinstance(part, torch.nn.Linear):
+            part.bias.data.zero_()
+    x = normal(0, 5, 4)
+    assert_close(network(factor * x), factor * network(x), atol=1e-12, rtol=1e-12)
 
 
 def shuffled(sentence: Sentence, order: list[int]) -> Sentence:

@@ -95,6 +95,28 @@ def test_the_windows_of_known_priors(w: float, windows: tuple[int, ...]) -> None
     assert wide == [11, 12, 13, 18, 22, 30]
 
 
+@pytest.mark.parametrize(
+    ("w", "windows"),
+    [
+        (0.01, {0.01: (39, 47), 1: (40, 48), 2: (41, 49)}),
+        (0.05, {0.05: (17, 21), 1: (18, 21), 2: (18, 22)}),
+        (0.1, {0.1: (12, 15), 1: (13, 15), 2: (13, 15)}),
+        (1, {1: (4, 4), 2: (4, 5)}),
+    ],
+)
+def test_the_windows_of_priors_with_a_punished_centre(w: float, windows: dict[float, tuple[int, int]]) -> None:
+    for c, expected in windows.items():
+        found = [functional.smallest_window(bias(w, c, 512), 10.0, tolerance) for tolerance in (1e-3, 1e-6)]
+        assert tuple(found) == expected
+
+
+def test_other_decays_need_wide_windows() -> None:
+    distances = torch.arange(512, dtype=torch.float64)
+    linear = functional.linear_bias(torch.tensor(-0.1, dtype=torch.float64), distances)
+    assert functional.smallest_window(linear, 10.0, 1e-6) == 238
+    assert functional.smallest_window(functional.zipf_bias(distances), 10.0, 1e-6) == 511
+
+
 @given(w=WIDTHS, c=CENTRES, length=st.integers(2, 40), score_range=RANGES, window=st.integers(0, 40))
 def test_no_smaller_bound_holds_for_all_scores(
     w: float, c: float, length: int, score_range: float, window: int
@@ -266,6 +288,22 @@ def test_the_certificate_is_never_below_what_was_lost(number: int, window: int) 
     log_tail = prior(n, n).masked_fill(distance <= window, -math.inf).logsumexp(1)
     bound = functional.discarded_mass_certificate(log_normalizer, functional.score_bound(q, k, 0.5), log_tail)
     assert torch.all((lost <= bound * (1 + 1e-9) + 1e-15)[:, :, mask[0]])
+
+
+@given(number=st.integers(0, 10**6))
+def test_the_certificate_falls_with_the_window(number: int) -> None:
+    q, k, _, prior, mask = case(number)
+    n = q.shape[2]
+    scores, bound = functional.attention_scores(q, k, 0.5) + prior(n, n), functional.score_bound(q, k, 0.5)
+    distance = functional.token_distances(n).abs()
+    certificates = []
+    for window in range(n):
+        near = mask[:, None, None, :] & (distance <= window)
+        log_normalizer = scores.masked_fill(~near, -math.inf).logsumexp(3)
+        log_tail = prior(n, n).masked_fill(distance <= window, -math.inf).logsumexp(1)
+        certificates.append(functional.discarded_mass_certificate(log_normalizer, bound, log_tail)[:, :, mask[0]])
+    assert all(torch.all(b <= a * (1 + 1e-12)) for a, b in pairwise(certificates))
+    assert torch.all(certificates[-1] == 0)
 
 
 def test_padding_stays_out_however_low_the_real_scores_are() -> None:
