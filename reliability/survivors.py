@@ -97,6 +97,11 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "far = far + (distances < 1).to(distances.dtype)",
             ],
         },
+        "No promise, or none that is there.": {
+            "_blocks._is_of_distance": [
+                'return _is_untouched(prior) or getattr(prior, "of_distance", None) is True',
+            ],
+        },
         "In two dimensions, a mask of the tokens is a mask of the scores.": {
             "masking._over": [
                 "over_tokens = mask.ndim == 2 and scores.ndim >= 2 and dim % scores.ndim > 0",
@@ -173,8 +178,8 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
     "rounding": {
         "The prior's scalars in float32 move the bias by its last digit, and the range has 0.1 % to spare.": {
             "_blocks._smallest_window": [
-                'has_holes, scalars = bool(known[2]), torch.tensor(known[3:], dtype=None, device="cpu")',
-                'has_holes, scalars = bool(known[2]), torch.tensor(known[3:], device="cpu")',
+                'has_holes, scalars = bool(known[0]), torch.tensor(known[1:], dtype=None, device="cpu")',
+                'has_holes, scalars = bool(known[0]), torch.tensor(known[1:], device="cpu")',
             ],
             "functional._window.smallest_window": [
                 'ranges = torch.as_tensor(score_range, dtype=None, device="cpu")',

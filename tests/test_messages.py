@@ -195,7 +195,7 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     ),
     lambda: Highway(4.0): "in_features must be an integer, got 4.0",
     lambda: FactorizationMachine(4, 3.5): "num_factors must be an integer, got 3.5",
-    lambda: GatedConvEncoder("4", 5, 1): "in_features must be an integer, got '4'",
+    lambda: GatedConvEncoder("four", 5, 1): "in_features must be an integer, got 'four'",
     lambda: CharNgramEmbedding(None): "embedding_dim must be an integer, got None",
     lambda: GaussianSelfAttention(4, 2.0): "num_heads must be an integer, got 2.0",
     lambda: GaussianSelfAttention(4.0, 2): "embed_dim must be an integer, got 4.0",

@@ -660,6 +660,25 @@ def test_where_blocks_would_not_pay_the_whole_matrix_is_taken() -> None:
     assert not blocks_used(attention(None), x)
 
 
+class EvenDistances(nn.Module):
+    """A prior that leaves every second word out, and no word itself."""
+
+    of_distance = True
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        distances = functional.token_distances(query_length, key_length)
+        return torch.zeros(query_length, key_length).double().masked_fill(distances % 2 == 1, -math.inf)
+
+
+def test_a_prior_that_leaves_others_out_is_taken_in_blocks() -> None:
+    x = normal(7, 1, 400, EMBED_DIM)
+    layer, whole = attention(6, prior=EvenDistances()), attention(None, prior=EvenDistances())
+    near = functional.token_distances(400).abs() <= 6
+    assert blocks_used(layer, x)
+    weights = masking.masked_softmax(whole.attention_weights(x).log(), near[None, None])
+    assert_close(layer.attention_weights(x), weights, atol=1e-12, rtol=1e-12)
+
+
 class Biased(nn.Module):
     """Priors of which all but one, ``one side``, are no functions of the distance alone."""
 

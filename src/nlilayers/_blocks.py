@@ -1,5 +1,6 @@
 """When self-attention is computed in blocks of words, and how far its words look then."""
 
+import math
 from typing import Literal
 
 import torch
@@ -70,9 +71,9 @@ def _smallest_window(
         ranges = functional.score_range(queries, keys, scale, mask, mask).amax(0)
         if len(priors) == 1:
             ranges = ranges.amax(0, keepdim=True)
-        holes = ranges.new_zeros((), dtype=torch.bool) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
+        holes = ranges.new_zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
         w, b = torch.stack([prior.w for prior in priors]), torch.stack([prior.b for prior in priors])
-        known = read_values(torch.cat([holes[None].to(ranges), ranges, w.to(ranges), b.to(ranges)]))
+        known = read_values(torch.cat([holes[None], ranges, w, b]))
     if known is None:
         return length
     has_holes, scalars = bool(known[0]), torch.tensor(known[1:], dtype=torch.float64, device="cpu")
@@ -107,4 +108,4 @@ def _is_finite_at_0(prior: nn.Module) -> bool:
     if lets_see_itself(prior):
         return True
     itself = read_values(prior(1, 1).detach().flatten())
-    return itself is not None and float("-inf") not in itself
+    return itself is not None and -math.inf not in itself
