@@ -120,7 +120,7 @@ def test_predict_takes_a_file_of_pairs_with_and_without_labels(run: Path, tmp_pa
         "gold_label\tsentence1\tsentence2\n-\tthe dog the dog is a zebra\ta quokka runs\n"
     )
     done = run_script("predict", *options, "--vectors", run.parent / "v.npz")
-    assert done.stdout == f"1 pairs: {output}\n", "no label, nothing right"
+    assert done.stdout == f"1 pair: {output}\n", "no label, nothing right"
     done = run_script("predict", *options)
     shares = {name: f"{float(predicted(output)[0][name]):.4f}" for name in classes}
     assert dict(line.split() for line in alone.stdout.splitlines()) == shares
@@ -135,6 +135,8 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
         assert "expected either --premise and --hypothesis" in said and "or --pairs and --output" in said
     refused = one_line(run_script("predict", "--run", run, *many)).strip()
     assert refused == f"error: {pairs}, pair 2: sentence2 is empty, expected at least one token"
+    refused = one_line(run_script("predict", "--run", run, "--pairs", pairs, "--output", pairs))
+    assert "expected another file than that of the pairs" in refused and pairs.read_text().endswith("\t \n")
     pairs.write_text("gold_label\tsentence1\tsentence2\n")
     assert "expected pairs, found none" in one_line(run_script("predict", "--run", run, *many))
     assert not output.exists()

@@ -26,8 +26,10 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     """Write the probabilities of the classes for every pair of a file, in its order, as tab-separated values.
 
     Raises:
-        InputError: if the folder or the file is bad, or a sentence is empty.
+        InputError: if the folder or the file is bad, a sentence is empty, or both files are one.
     """
+    if output.resolve() == pairs.resolve():
+        raise InputError(f"--output {output}: expected another file than that of the pairs, which it would replace")
     labels = run.read_config()["labels"]
     read = list(read_pairs(pairs))
     for number, pair in enumerate(read, 1):
@@ -54,7 +56,7 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     told = [labels[best] == pair.label for pair, best in zip(read, shares.argmax(1).tolist(), strict=True)]
     known = sum(pair.label != NO_LABEL for pair in read)
     right = f"; {sum(told):,} of {known:,} labelled ones are right" if known else ""
-    print(f"{len(read):,} pairs{right}: {output}")
+    print(f"{len(read):,} {'pair' if len(read) == 1 else 'pairs'}{right}: {output}")
 
 
 def _rows(pairs: list[Pair], shares: Tensor, labels: list[str]) -> Iterator[list[str]]:
