@@ -97,6 +97,16 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "far = far + (distances < 1).to(distances.dtype)",
             ],
         },
+        "What zip does by itself.": {
+            "_checks.require_log_bias": [
+                "sizes = zip(reversed(bias.shape), reversed(shape), )",
+            ],
+        },
+        "A sentence that is long enough for blocks has more scores than either.": {
+            "_blocks.narrow_window": [
+                "if length < SHORTEST_IN_BLOCKS or scores < FEWEST_SCORES_IN_BLOCKS.get(queries.device.type, 2):",
+            ],
+        },
         "No promise, or none that is there.": {
             "_blocks._is_of_distance": [
                 'return _is_untouched(prior) or getattr(prior, "of_distance", None) is True',
@@ -122,7 +132,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "return vectors[torch.tensor(order, device=vectors.device).argsort()]",
             ],
             "_attention.GaussianSelfAttention.__init__": [
-                "self.scale = 1 / math.sqrt(embed_dim / num_heads) if scale is None else scale",
+                "self.scale = 1 / math.sqrt(embed_dim / num_heads) if scale is None else float(scale)",
             ],
         },
         "Any number below 0 marks the end of a word, and any below 128 an empty list.": {
@@ -148,6 +158,11 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         "The convolution, or the product of its windows that stands for it elsewhere.": {
             "functional._conv.same_convolution": [
                 'if x.device.type == "cpu" or not torch.compiler.is_compiling():',
+            ],
+        },
+        "Biases are looked through that let each word see itself.": {
+            "_attention.GaussianSelfAttention._weights": [
+                "scores, self._log_bias(*scores.shape[2:]), mask, window, )",
             ],
         },
         "A copy that only a CPU is faster with.": {

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -647,10 +648,34 @@ class OthersInOneHead(nn.Module):
         return torch.stack([others, torch.zeros_like(others), others])
 
 
+def distances_but_0() -> DistancePrior:
+    prior = DistancePrior(2, dtype=torch.float64)
+    prior.bias.data[2] = -math.inf
+    return prior
+
+
+def hooked() -> GaussianPrior:
+    """Made one that looks at others alone, by a hook."""
+    prior = exact(GaussianPrior())
+    prior.register_forward_hook(lambda _, lengths, bias: bias + Others()(*lengths))
+    return prior
+
+
+OTHERS = {
+    "one's own": Others,
+    "trained": distances_but_0,
+    "hooked": hooked,
+    "one for each head": lambda: HeadPriors([Others(), distances_but_0(), hooked()]),
+}
+
+
+@pytest.mark.parametrize("prior", OTHERS.values(), ids=OTHERS)
 @pytest.mark.parametrize("window", [None, 3, "auto"])
 @pytest.mark.parametrize("length", [5, 400])
-def test_a_word_that_a_prior_leaves_none_to_attend_to_has_a_sum_of_0(length: int, window: int | str | None) -> None:
-    layer = attention(prior=Others(), window=window, bias=True)
+def test_a_word_that_a_prior_leaves_none_to_attend_to_has_a_sum_of_0(
+    length: int, window: int | str | None, prior: Callable[[], nn.Module]
+) -> None:
+    layer = attention(prior=prior(), window=window, bias=True)
     layer.in_proj.bias.data, layer.out_proj.bias.data = normal(5, 3 * EMBED_DIM), normal(6, EMBED_DIM)
     x = normal(1, 2, length, EMBED_DIM).requires_grad_()
     mask = torch.arange(length) == torch.tensor([[2], [0]])

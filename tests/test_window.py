@@ -670,6 +670,21 @@ class EvenDistances(nn.Module):
         return torch.zeros(query_length, key_length).double().masked_fill(distances % 2 == 1, -math.inf)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_one_bias_for_all_distances_is_one_for_those_of_a_block(shape: tuple[int, ...]) -> None:
+    class Constant(nn.Module):
+        of_distance = True
+
+        def forward(self, query_length: int, key_length: int) -> Tensor:
+            return torch.full(shape, 0.3, dtype=torch.float64)
+
+    x = normal(7, 1, 400, EMBED_DIM)
+    layer, plain = attention(6, prior=Constant()), attention(6, prior=LinearPrior(-1e-300, dtype=torch.float64))
+    assert blocks_used(layer, x)
+    assert_close(layer(x), plain(x), atol=1e-12, rtol=1e-12)
+    assert_close(layer.discarded_mass_bound(x), plain.discarded_mass_bound(x), atol=1e-12, rtol=1e-12)
+
+
 def test_a_prior_that_leaves_others_out_is_taken_in_blocks() -> None:
     x = normal(7, 1, 400, EMBED_DIM)
     layer, whole = attention(6, prior=EvenDistances()), attention(None, prior=EvenDistances())

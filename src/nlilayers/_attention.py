@@ -118,7 +118,8 @@ class GaussianSelfAttention(nn.Module):
             )
         require_probability("dropout", dropout)
         require_tolerance(tolerance)
-        require_finite("scale", 1.0 if scale is None else scale)
+        if scale is not None:
+            require_finite("scale", scale)
         require_flags(bias=bias)
         self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
         self.window, self.tolerance = _known_window(window), float(tolerance)
