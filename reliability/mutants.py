@@ -146,14 +146,16 @@ def main() -> None:
     if not options.resume and not options.read:
         shutil.rmtree(WORK, ignore_errors=True)
     if not options.read:
+        code = {str(path.relative_to(LIBRARY)): code_of(path) for path in LIBRARY.rglob("*.py")}
         run(options.processes)
+        (WORK / "code.json").write_text(json.dumps(code))
     held: dict[str, Any] = {
         "command": "python -m reliability.mutants",
         "torch": torch.__version__,
         "mutmut": importlib.metadata.version("mutmut"),
         "tests": len(json.loads((WORK / "mutmut-stats.json").read_text())["duration_by_test"]),
         "statements": mutated(),
-        "code": {module: code_of(LIBRARY / module) for module in verdicts()},
+        "code": json.loads((WORK / "code.json").read_text()),
         "modules": {},
         "survivors": [],
     }
@@ -217,7 +219,7 @@ def page(held: dict[str, Any]) -> str:
 
 
 def code_of(path: Path) -> str:
-    """What tells a module's code from another's, whatever its docstrings say."""
+    """A hash of a module's text without docstrings and empty lines; comments count."""
     text = path.read_text()
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):
@@ -228,7 +230,7 @@ def code_of(path: Path) -> str:
 
 
 def _changed(measured: Mapping[str, str]) -> Iterator[str]:
-    """The modules that are not what was measured."""
+    """A sentence that names the modules whose code is not what was measured, if there are any."""
     paths = [path for path in sorted(LIBRARY.rglob("*.py")) if "def " in path.read_text()]
     changed = [
         f"`{path.relative_to(LIBRARY)}`"

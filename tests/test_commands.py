@@ -16,6 +16,7 @@ import pytest
 from safetensors.torch import load_file
 
 from decomposable_attention import DecomposableAttentionConfig
+from nli_common.corpora import read_pairs
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
@@ -91,7 +92,7 @@ def test_predict_names_the_classes_as_evaluate_does(run: Path, corpora: list[str
 
 def predicted(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def test_predict_takes_a_file_of_pairs_with_and_without_labels(run: Path, tmp_path: Path) -> None:
@@ -107,6 +108,8 @@ def test_predict_takes_a_file_of_pairs_with_and_without_labels(run: Path, tmp_pa
     classes = ["entailment", "neutral", "contradiction"]
     assert [row["pairID"] for row in table] == [f"p{n}" for n in range(300)]
     assert [(row["sentence1"], row["sentence2"]) for row in table] == [(a.strip(), b.strip()) for a, b in sentences]
+    again = [(" ".join(pair.premise), " ".join(pair.hypothesis)) for pair in read_pairs(output)]
+    assert again == [(a.strip(), b.strip()) for a, b in sentences], "the scripts read what they write"
     assert [row["gold_label"] for row in table] == [labels[n % 3] for n in range(300)]
     for row in table:
         shares = {name: float(row[name]) for name in classes}
@@ -136,7 +139,11 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
     refused = one_line(run_script("predict", "--run", run, *many)).strip()
     assert refused == f"error: {pairs}, pair 2: sentence2 is empty, expected at least one token"
     refused = one_line(run_script("predict", "--run", run, "--pairs", pairs, "--output", pairs))
-    assert "expected another file than that of the pairs" in refused and pairs.read_text().endswith("\t \n")
+    assert "expected another file than that of --pairs" in refused and pairs.read_text().endswith("\t \n")
+    options = ("--run", run, "--pairs", pairs, "--vectors", output, "--output", output)
+    assert "expected another file than that of --vectors" in one_line(run_script("predict", *options))
+    pairs.write_text("gold_label\tsentence1\tsentence2\nduplicate\ta\tb\n")
+    assert "has the label duplicate, the model's are entailment" in one_line(run_script("predict", "--run", run, *many))
     pairs.write_text("gold_label\tsentence1\tsentence2\n")
     assert "expected pairs, found none" in one_line(run_script("predict", "--run", run, *many))
     assert not output.exists()

@@ -158,6 +158,8 @@ def test_a_refusal_says_what_came(call: Callable[[], object], text: str) -> None
 class Number(nn.Module):
     """A prior of one's own that gives no tensor."""
 
+    of_distance = True
+
     def forward(self, query_length: int, key_length: int) -> float:
         return 0.0
 
@@ -220,6 +222,9 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: functional.token_distances(2, "3"): "key_length must be an integer, got '3'",
     lambda: IntraAlign(prior=Number())(X): "prior must give a tensor, got a float",
     lambda: GaussianSelfAttention(4, 2, prior=Number())(X): "prior must give a tensor, got a float",
+    lambda: GaussianSelfAttention(4, 2, prior=Number(), window=6)(torch.ones(1, 400, 4)): (
+        "prior must give a tensor, got a float"
+    ),
     lambda: HeadPriors([Number()])(3): "each prior must give a tensor, got a float",
     lambda: masking.lengths_to_mask(torch.tensor([1, 2]), 2.5): "max_length must be an integer, got 2.5",
     lambda: masking.masked_softmax(X, None, dim="m"): "dim must be an integer, got 'm'",

@@ -7,6 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
@@ -123,6 +125,14 @@ def test_padding_before_a_word_is_refused(real: list[bool]) -> None:
     mask = torch.tensor([[True, True, False], real])
     with pytest.raises(ValueError, match=r"mask must have the real words of each sentence first, .* in sentence 1"):
         lstm_of(1, True)(normal(1, 2, 3, FEATURES), mask)
+
+
+def test_what_is_traced_is_not_asked_for_its_mask() -> None:
+    lstm, x, mask = lstm_of(1, True), normal(1, 2, 3, FEATURES), torch.ones(2, 3, dtype=torch.bool)
+    traced = make_fx(lambda x, mask: lstm(x, mask)[0])(x, mask)
+    assert_close(traced(x, mask), lstm(x, mask)[0])
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert lstm(torch.empty(2, 3, FEATURES).double(), torch.ones(2, 3, dtype=torch.bool))[0].shape == (2, 3, 6)
 
 
 def test_evaluation_has_the_gradients_of_training(device: str) -> None:

@@ -685,6 +685,28 @@ def test_one_bias_for_all_distances_is_one_for_those_of_a_block(shape: tuple[int
     assert_close(layer.discarded_mass_bound(x), plain.discarded_mass_bound(x), atol=1e-12, rtol=1e-12)
 
 
+class Lowest(Strict):
+    """As masks are often made: the lowest number that there is, in place of minus infinity."""
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        distances = functional.token_distances(query_length, key_length)
+        return torch.zeros(query_length, key_length).masked_fill(distances == 0, torch.finfo(torch.float32).min)
+
+
+def test_a_word_with_the_lowest_bias_for_itself_is_no_padding() -> None:
+    layer, x = attention(6, prior=Lowest()).float(), normal(7, 1, 400, EMBED_DIM).float()
+    mask = torch.arange(400)[None] == 0
+    assert_close(layer(x, mask)[:, :20], layer(x[:, :20], mask[:, :20]))
+
+
+def test_what_a_window_costs_at_most_is_a_number_for_every_range() -> None:
+    log_bias = bias(0.1, 0, 30)
+    ranges = torch.tensor([math.inf, 3.0], dtype=torch.float64, requires_grad=True)
+    with warnings.catch_warnings(action="error"):
+        assert functional.discarded_mass_bound(log_bias, 29, math.inf) == 0
+        assert functional.discarded_mass_bound(log_bias, 5, ranges) == 1
+
+
 def test_a_prior_that_leaves_others_out_is_taken_in_blocks() -> None:
     x = normal(7, 1, 400, EMBED_DIM)
     layer, whole = attention(6, prior=EvenDistances()), attention(None, prior=EvenDistances())

@@ -190,7 +190,7 @@ def _checked(pair: Pair, path: Path, number: int) -> Pair:
 def require_sentences(pair: Pair, place: str) -> None:
     """Raise an ``InputError`` naming the place unless both sentences can be read.
 
-    Those of pairs without a label are not looked at otherwise.
+    :func:`read_pairs` asks this of labelled pairs only.
     """
     sides = (("sentence1", pair.premise, pair.premise_pos), ("sentence2", pair.hypothesis, pair.hypothesis_pos))
     for name, tokens, tags in sides:

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.serialization import add_safe_globals
 from torch.utils._pytree import _register_namedtuple
 
@@ -47,19 +46,24 @@ add_safe_globals([Sentence])
 def require_words_first(mask: Tensor) -> None:
     """Raise a ``ValueError`` where padding stands before a word.
 
-    A GPU is not waited for, and what is compiled or transformed has no values to look at: there, nothing is asked.
+    A GPU is not waited for, and what is compiled, traced or transformed has no values to look at: there, nothing is
+    asked.
 
     >>> require_words_first(torch.tensor([[True, True, False], [False, True, True]]))
     Traceback (most recent call last):
     ValueError: mask must have the real words of each sentence first, got padding before a word in sentence 1
     """
-    if mask.device.type != "cpu" or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(mask):
+    traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    if traced or mask.device.type != "cpu":
         return
-    early = (mask[:, 1:] & ~mask[:, :-1]).any(1)
-    if early.any():
-        sentence = int(early.nonzero()[0])
+    try:
+        early = (mask[:, 1:] & ~mask[:, :-1]).any(1).tolist()
+    except RuntimeError:
+        return
+    if True in early:
         raise ValueError(
-            f"mask must have the real words of each sentence first, got padding before a word in sentence {sentence}"
+            "mask must have the real words of each sentence first, "
+            f"got padding before a word in sentence {early.index(True)}"
         )
 
 

@@ -50,16 +50,18 @@ def predictions(
 
 
 def scores(model: nn.Module, batches: "DataLoader[Batch]") -> Iterator[tuple[Tensor, Batch]]:
-    """What a model says of each batch, ``(b, num_classes)``, in evaluation; then it is as it was."""
+    """The logits of each batch, ``(b, num_classes)``, and the batch; the model is in evaluation meanwhile."""
     training = model.training
     model.eval()
-    for batch in batches:
-        parts = []
-        for premise, hypothesis in _some_at_a_time(batch.premise, batch.hypothesis):
-            with memory_for(premise, hypothesis), torch.inference_mode():
-                parts.append(model(premise, hypothesis))
-        yield torch.cat(parts), batch
-    model.train(training)
+    try:
+        for batch in batches:
+            parts = []
+            for premise, hypothesis in _some_at_a_time(batch.premise, batch.hypothesis):
+                with memory_for(premise, hypothesis), torch.inference_mode():
+                    parts.append(model(premise, hypothesis))
+            yield torch.cat(parts), batch
+    finally:
+        model.train(training)
 
 
 def _some_at_a_time(premise: Sentence, hypothesis: Sentence) -> Iterator[tuple[Sentence, Sentence]]:

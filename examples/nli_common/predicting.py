@@ -1,6 +1,6 @@
 """A finished run's prediction for each pair of a file, labelled or not."""
 
-import csv
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,16 +26,20 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     """Write the probabilities of the classes for every pair of a file, in its order, as tab-separated values.
 
     Raises:
-        InputError: if the folder or the file is bad, a sentence is empty, or both files are one.
+        InputError: if the folder or the file is bad, a sentence is empty, or ``output`` is a file that is read.
     """
-    if output.resolve() == pairs.resolve():
-        raise InputError(f"--output {output}: expected another file than that of the pairs, which it would replace")
+    for name, path in (("pairs", pairs), ("vectors", vectors)):
+        if path is not None and output.resolve() == path.resolve():
+            raise InputError(f"--output {output}: expected another file than that of --{name}, which it would replace")
     labels = run.read_config()["labels"]
     read = list(read_pairs(pairs))
     for number, pair in enumerate(read, 1):
         require_sentences(pair, f"{pairs}, pair {number}")
     if not read:
         raise InputError(f"{pairs}: expected pairs, found none")
+    strange = {pair.label for pair in read} - {*labels, NO_LABEL}
+    if strange:
+        raise InputError(f"{pairs}: has the label {min(strange)}, the model's are {', '.join(labels)}")
     # A pair without a gold label has to have one to be indexed: any will do.
     corpus = Corpus.from_pairs((pair._replace(label=labels[0]) for pair in read), str(pairs))
     lexicon = Lexicon.load(run.lexicon)
@@ -46,22 +50,23 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     if lexicon.tags and not corpus.tags:
         print(f"note: {UNTAGGED}", file=sys.stderr)
 
+    predictions = [labels[best] for best in shares.argmax(1).tolist()]
+    head = ["pairID", "gold_label", "prediction", *labels, "sentence1", "sentence2"]
+
     def write(path: Path) -> None:
-        with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-            writer.writerow(["pairID", "gold_label", "prediction", *labels, "sentence1", "sentence2"])
-            writer.writerows(_rows(read, shares, labels))
+        with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+            for fields in (head, *_rows(read, predictions, shares)):
+                file.write("\t".join(re.sub(r"[\t\r\n]", " ", field) for field in fields) + "\n")
 
     write_atomically(output, write)
-    told = [labels[best] == pair.label for pair, best in zip(read, shares.argmax(1).tolist(), strict=True)]
     known = sum(pair.label != NO_LABEL for pair in read)
-    right = f"; {sum(told):,} of {known:,} labelled ones are right" if known else ""
+    told = sum(prediction == pair.label for prediction, pair in zip(predictions, read, strict=True))
+    right = f"; {told:,} of {known:,} labelled ones are right" if known else ""
     print(f"{len(read):,} {'pair' if len(read) == 1 else 'pairs'}{right}: {output}")
 
 
-def _rows(pairs: list[Pair], shares: Tensor, labels: list[str]) -> Iterator[list[str]]:
-    for pair, row in zip(pairs, shares.tolist(), strict=True):
-        prediction = labels[row.index(max(row))]
+def _rows(pairs: list[Pair], predictions: list[str], shares: Tensor) -> Iterator[list[str]]:
+    for pair, prediction, row in zip(pairs, predictions, shares.tolist(), strict=True):
         numbers = (f"{share:.6f}" for share in row)
         yield [pair.pair_id, pair.label, prediction, *numbers, " ".join(pair.premise), " ".join(pair.hypothesis)]
 

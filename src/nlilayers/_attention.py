@@ -50,7 +50,8 @@ class GaussianSelfAttention(nn.Module):
     - in compiled and in traced code;
     - with priors that have hooks, and with priors of one's own, unless their attribute ``of_distance`` is ``True``,
       which promises that they are functions of :math:`i - j` alone;
-    - with priors that are :math:`-\infty` at a distance of 0 (a word that has no other to attend to has a sum of 0);
+    - with priors that are :math:`-\infty`, or below -1e30, at a distance of 0 (where it is :math:`-\infty`, a word
+      with no other to attend to has a sum of 0);
     - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head.
 
     Args:
@@ -64,7 +65,7 @@ class GaussianSelfAttention(nn.Module):
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any. ``"auto"`` means any, too, but
             leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand
             (see :func:`nlilayers.functional.smallest_window`). Time and memory are then linear in the length, as they
-            are with any window, but for sentences and priors that have the whole matrix of scores (above).
+            are with any window, except where the whole matrix of scores is computed (see above).
         tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default
             is below the rounding of float32; that of float64 is ``2**-53``.
         scale: :math:`\tau`; ``None`` is :math:`1/\sqrt{d/h}`.

@@ -1,6 +1,5 @@
 """When self-attention is computed in blocks of words, and how far its words look then."""
 
-import math
 from typing import Literal
 
 import torch
@@ -8,7 +7,7 @@ from torch import Tensor, nn
 
 from nlilayers import functional
 from nlilayers._priors import DistancePrior, GaussianPrior, HeadPriors, LinearPrior, ZipfPrior
-from nlilayers._values import read_values
+from nlilayers._values import is_traced, read_values
 
 SHORTEST_IN_BLOCKS = 160
 """Words of a sentence below which no window is looked for."""
@@ -20,6 +19,8 @@ BLOCKS_PAY = 8
 """Blocks of a sentence from which on they are faster than the whole matrix of scores."""
 FINITE = [prior.forward for prior in (GaussianPrior, ZipfPrior, LinearPrior)]
 """What computes a function of the distance that is finite at 0, whatever its parameters."""
+LOWEST_AT_0 = -1e30
+"""A bias of a word for itself below which blocks are not tried."""
 OF_DISTANCE = [*FINITE, DistancePrior.forward]
 """What is known to compute functions of the distance."""
 
@@ -39,8 +40,8 @@ def narrow_window(
     scale: float,
     tolerance: float,
 ) -> int | None:
-    """The distance that every word must see, or ``None`` where blocks of it would not pay, or would be wrong."""
-    if window is None or torch.compiler.is_compiling():
+    """The window to compute in blocks, or ``None`` where blocks would not pay or would be wrong."""
+    if window is None or is_traced():
         return None
     length = queries.shape[2]
     scores = queries.shape[:3].numel() * length
@@ -51,11 +52,11 @@ def narrow_window(
     if BLOCKS_PAY * block_size(window) > length:
         return None
     # Three blocks have the biases that they have in the sentence, and what a word sees of them is not padding alone.
-    return window if _is_of_distance(prior) and _is_finite_at_0(prior) else None
+    return window if _is_of_distance(prior) and _is_moderate_at_0(prior) else None
 
 
 def lets_see_itself(prior: nn.Module) -> bool:
-    """Whether a prior lets each word attend to itself at least, as is known without a look at its numbers."""
+    """Whether a prior is known, without reading its numbers, to let each word attend to itself."""
     if isinstance(prior, HeadPriors) and _is_untouched(prior):
         return all(map(lets_see_itself, prior.priors))
     return type(prior).forward in FINITE and _is_untouched(prior)
@@ -104,8 +105,10 @@ def _is_untouched(prior: nn.Module) -> bool:
     return type(prior).forward in (*OF_DISTANCE, HeadPriors.forward) and not hooked
 
 
-def _is_finite_at_0(prior: nn.Module) -> bool:
+def _is_moderate_at_0(prior: nn.Module) -> bool:
+    """Whether a lone word's score is sure to be above that of padding, which has the lowest of float32 in blocks."""
     if lets_see_itself(prior):
         return True
-    itself = read_values(prior(1, 1).detach().flatten())
-    return itself is not None and -math.inf not in itself
+    bias = prior(1, 1)
+    itself = read_values(bias.detach().flatten()) if isinstance(bias, Tensor) else None
+    return itself is not None and min(itself) > LOWEST_AT_0

@@ -169,7 +169,9 @@ def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float | Ten
     length = log_bias.shape[-1]
     row, least = torch.arange(length, device="cpu"), torch.tensor([min(window, length - 1)], device="cpu")
     ratio = _log_ratio(log_bias, row, least, holes=holes).amax((-2, -1))
-    return float(torch.sigmoid(ratio + torch.as_tensor(score_range, dtype=torch.float64, device="cpu")).max())
+    ranges = torch.as_tensor(score_range, dtype=torch.float64, device="cpu").detach()
+    # With nothing outside the window, no range makes it something.
+    return float(torch.sigmoid(ratio + ranges).where(ratio > -math.inf, 0.0).max())
 
 
 def discarded_mass_certificate(log_normalizer: Tensor, largest_score: Tensor, log_tail: Tensor) -> Tensor:
