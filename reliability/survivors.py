@@ -201,6 +201,11 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 'ranges = torch.as_tensor(score_range, device="cpu")',
             ],
         },
+        "A bias of just the lowest that blocks take.": {
+            "_blocks._is_moderate_at_0": [
+                "return itself is not None and min(itself) >= LOWEST_AT_0",
+            ],
+        },
         "A window that loses the tolerance exactly.": {
             "functional._window.smallest_window": [
                 "enough = (ratio + ranges[..., None] < limit) & (window >= peak)",
