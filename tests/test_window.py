@@ -670,6 +670,12 @@ class EvenDistances(nn.Module):
         return torch.zeros(query_length, key_length).double().masked_fill(distances % 2 == 1, -math.inf)
 
 
+class EvenDistancesUnpromised(EvenDistances):
+    """The same, which has the whole matrix."""
+
+    of_distance = False
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 def test_one_bias_for_all_distances_is_one_for_those_of_a_block(shape: tuple[int, ...]) -> None:
     class Constant(nn.Module):
@@ -709,11 +715,10 @@ def test_what_a_window_costs_at_most_is_a_number_for_every_range() -> None:
 
 def test_a_prior_that_leaves_others_out_is_taken_in_blocks() -> None:
     x = normal(7, 1, 400, EMBED_DIM)
-    layer, whole = attention(6, prior=EvenDistances()), attention(None, prior=EvenDistances())
-    near = functional.token_distances(400).abs() <= 6
-    assert blocks_used(layer, x)
-    weights = masking.masked_softmax(whole.attention_weights(x).log(), near[None, None])
-    assert_close(layer.attention_weights(x), weights, atol=1e-12, rtol=1e-12)
+    layer, whole = attention(6, prior=EvenDistances()), attention(6, prior=EvenDistancesUnpromised())
+    assert blocks_used(layer, x) and not blocks_used(whole, x)
+    assert_close(layer(x), whole(x), atol=1e-12, rtol=1e-12)
+    assert (layer(x) - attention(6, prior=LinearPrior(-1e-300, dtype=torch.float64))(x)).abs().max() > 1e-3
 
 
 class Biased(nn.Module):

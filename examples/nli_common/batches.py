@@ -172,6 +172,12 @@ def evaluation_loader(dataset: PairDataset, limit: int | None = None) -> "DataLo
     return loader(dataset, EVALUATION_BATCH, None, limit=limit)
 
 
+def order_of(batches: "DataLoader[Batch]") -> Tensor:
+    """The place in the dataset of each pair that the batches bring, ``(pairs,)``; their order is a fixed one."""
+    assert batches.batch_sampler is not None
+    return torch.tensor([i for rows in batches.batch_sampler for i in rows])
+
+
 def shared(batches: "DataLoader[Batch]", process: int, processes: int) -> "DataLoader[Batch]":
     """A data loader over one process's part of each of these batches.
 

@@ -10,7 +10,7 @@ from accelerate import Accelerator
 from rich.console import Console
 from torch import Tensor, nn
 
-from nli_common.batches import PairDataset, evaluation_loader
+from nli_common.batches import PairDataset, evaluation_loader, order_of
 from nli_common.categories import accuracy_by_category, read_categories
 from nli_common.corpora import Pair
 from nli_common.data import Corpus, Sentence, open_corpus
@@ -63,7 +63,7 @@ def evaluate_runs(
     place = runs[0].folder / f"evaluation-{stem(test)}.json" if output is None and len(runs) == 1 else output
     if output is None and place is not None:
         _require_same_file(place, corpus, test)
-    lexicon = _lexicon(runs[:1], corpus, vectors, extended=False)
+    lexicon = lexicon_for(runs[0], corpus, vectors, extended=False)
     known = lexicon.index
     hashed = sum(word not in known and word.lower() not in known for word in corpus.words)
     predicted, metrics = evaluate_on(script, runs, corpus, str(test), vectors)
@@ -110,7 +110,7 @@ def evaluate_on(
         if run.read_config()["labels"] != labels:
             raise InputError(f"--run {run.folder}: has other labels than {runs[0].folder}")
     require_labels(corpus, labels, Path(source))
-    lexicons = [_lexicon([run], corpus, vectors) for run in runs]
+    lexicons = [lexicon_for(run, corpus, vectors) for run in runs]
     for run, lexicon in zip(runs, lexicons, strict=True):
         if lexicon.words != lexicons[0].words:
             raise InputError(f"--run {run.folder}: was trained on other words than {runs[0].folder}")
@@ -120,8 +120,7 @@ def evaluate_on(
     dataset = PairDataset(corpus, lexicons[0], labels, corpus.phenomena)
     accelerator = Accelerator()
     batches = evaluation_loader(dataset)
-    assert batches.batch_sampler is not None
-    order = torch.tensor([i for rows in batches.batch_sampler for i in rows])
+    order = order_of(batches)
     model, prepared = accelerator.prepare(models[0] if len(models) == 1 else Ensemble(models), batches)
     rows = predictions(model, prepared, accelerator)
     right = torch.empty(len(corpus), dtype=torch.bool)
@@ -183,8 +182,9 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
         plot_pair(pair.model, pair.corpus, pair.lexicon, figure)
 
 
-def _lexicon(runs: Sequence[Run], corpus: Corpus, vectors: Path | None, *, extended: bool = True) -> Lexicon:
-    lexicon = Lexicon.load(runs[0].lexicon)
+def lexicon_for(run: Run, corpus: Corpus, vectors: Path | None, *, extended: bool = True) -> Lexicon:
+    """A run's lexicon with the vectors that a file has for a corpus's words and, extended, all of these words."""
+    lexicon = Lexicon.load(run.lexicon)
     if vectors is not None:
         lexicon = lexicon.learned_from(vectors, corpus.words)
     return lexicon.extended(corpus.words) if extended else lexicon

@@ -9,11 +9,11 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from nli_common.batches import PairDataset, evaluation_loader
+from nli_common.batches import PairDataset, evaluation_loader, order_of
 from nli_common.corpora import NO_LABEL, Pair, read_pairs, require_sentences
 from nli_common.data import Corpus
 from nli_common.errors import InputError
-from nli_common.evaluating import UNFINISHED, UNTAGGED
+from nli_common.evaluating import UNFINISHED, UNTAGGED, lexicon_for
 from nli_common.files import write_atomically
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import scores
@@ -42,8 +42,7 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
         raise InputError(f"{pairs}: has the label {min(strange)}, the model's are {', '.join(labels)}")
     # A pair without a gold label has to have one to be indexed: any will do.
     corpus = Corpus.from_pairs((pair._replace(label=labels[0]) for pair in read), str(pairs))
-    lexicon = Lexicon.load(run.lexicon)
-    lexicon = (lexicon if vectors is None else lexicon.learned_from(vectors, corpus.words)).extended(corpus.words)
+    lexicon = lexicon_for(run, corpus, vectors)
     shares = _shares(script, run, corpus, lexicon)
     if run.unfinished:
         print(f"note: {run.folder}: {UNFINISHED}", file=sys.stderr)
@@ -75,8 +74,7 @@ def _shares(script: Script, run: Run, corpus: Corpus, lexicon: Lexicon) -> Tenso
     """The probability of each class, ``(pairs, classes)``, in the corpus's order."""
     model = restore(script, run, lexicon)
     batches = evaluation_loader(PairDataset(corpus, lexicon, run.read_config()["labels"], corpus.phenomena))
-    assert batches.batch_sampler is not None
-    order = torch.tensor([i for rows in batches.batch_sampler for i in rows])
+    order = order_of(batches)
     model, prepared = Accelerator().prepare(model, batches)
     in_batches = torch.cat([part.float().softmax(-1).cpu() for part, _ in scores(model, prepared)])
     return torch.empty_like(in_batches).index_copy(0, order, in_batches)
