@@ -3,12 +3,15 @@
 import copy
 import math
 import pickle
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import oracles
 from nlilayers import SinusoidalPositionalEncoding, functional
@@ -113,8 +116,43 @@ def test_dtype_and_device_are_those_of_the_words(device: str, dtype: torch.dtype
     assert_close(y[0].double().cpu(), encoding(3000, 6), atol=tolerance, rtol=0)
 
 
+class WithoutFloat64(TorchDispatchMode):
+    """A device that cannot hold float64, as Apple's GPUs cannot: here meta, which every machine has."""
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = operation(*args, **(kwargs or {}))
+        for x in tree_leaves(result):
+            if isinstance(x, torch.Tensor) and x.is_meta and x.dtype == torch.float64:
+                raise TypeError("the device has no float64")
+        return result
+
+
+@pytest.mark.parametrize("by_default", [False, True])
+def test_a_device_without_float64_is_sent_the_result(by_default: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_meta() -> torch.Tensor:
+        with WithoutFloat64():
+            if not by_default:
+                return functional.sinusoidal_encoding(9, 6, device="meta")
+            with torch.device("meta"):
+                return functional.sinusoidal_encoding(9, 6)
+
+    with pytest.raises(TypeError, match="no float64"):
+        on_meta()
+    monkeypatch.setattr(functional._position, "WITHOUT_FLOAT64", {"meta"})
+    assert on_meta().is_meta and on_meta().dtype == torch.float32
+
+
+def test_apples_gpus_are_known_to_have_no_float64() -> None:
+    assert "mps" in functional._position.WITHOUT_FLOAT64
+
+
 def test_the_functions_own_dtype_is_float32() -> None:
     assert torch.equal(functional.sinusoidal_encoding(9, 6), encoding(9, 6).float())
+
+
+def test_the_function_compiles_without_being_told_a_device() -> None:
+    compiled = torch.compile(lambda n: functional.sinusoidal_encoding(n, 6), backend="eager", fullgraph=True)
+    assert torch.equal(compiled(9), functional.sinusoidal_encoding(9, 6))
 
 
 def test_module_equals_function() -> None:

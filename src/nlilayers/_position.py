@@ -18,7 +18,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         y_i = x_i + P_i \qquad P_{i, 2k} = \sin(i / 10000^{2k/d}) \qquad P_{i, 2k+1} = \cos(i / 10000^{2k/d})
 
     with the position :math:`i` and the features in pairs :math:`2k, 2k+1`. It has neither parameters nor buffers: the
-    encoding is computed for the length at hand, on the device of x, in float64, and added in the dtype of x.
+    encoding is computed for the length at hand, in float64, and added in the dtype of x.
     There is no mask: padding gets its positions too, and matters nowhere else.
 
     Args:

@@ -8,6 +8,9 @@ from torch import Tensor
 
 from nlilayers._checks import require_even, require_layout
 
+WITHOUT_FLOAT64 = {"mps"}
+"""Kinds of devices that have no float64."""
+
 
 def sinusoidal_encoding(
     length: int,
@@ -30,8 +33,8 @@ def sinusoidal_encoding(
         start: :math:`i` of the first position.
         layout: each sine beside its cosine, as printed, or all sines before all cosines, as in tensor2tensor.
         device: where the result lies.
-        dtype: of the result. Angles are computed in float64: at 4,000 radians neighbouring numbers of float32 are
-            2.4e-4 apart.
+        dtype: of the result. Angles are computed in float64, on the CPU for a device that has none: at 4,000 radians
+            neighbouring numbers of float32 are 2.4e-4 apart.
 
     Shape:
         → ``(length, embed_dim)``.
@@ -49,7 +52,10 @@ def sinusoidal_encoding(
     """
     require_even(embed_dim=embed_dim)
     require_layout(layout)
-    i = torch.arange(length, device=device) + start
-    exponents = torch.arange(0, embed_dim, 2, device=device).to(torch.float64) / embed_dim
+    device = torch.empty(0, device=device).device
+    exact = torch.device("cpu") if device.type in WITHOUT_FLOAT64 else device
+    i = torch.arange(length, device=exact) + start
+    exponents = torch.arange(0, embed_dim, 2, device=exact).to(torch.float64) / embed_dim
     angles = i[:, None] * torch.exp(-math.log(10000.0) * exponents)
-    return torch.stack((angles.sin(), angles.cos()), -1 if layout == "interleaved" else 1).flatten(1).to(dtype)
+    encoding = torch.stack((angles.sin(), angles.cos()), -1 if layout == "interleaved" else 1).flatten(1)
+    return encoding.to(dtype).to(device)
