@@ -44,7 +44,7 @@ autodoc_default_options = {"members": True}
 copybutton_prompt_text = ">>> |\\$ "
 myst_enable_extensions = ["dollarmath"]
 bibtex_bibfiles = ["papers.bib"]
-bibtex_reference_style = "author_year"
+bibtex_reference_style = "label"
 mathjax3_config = {"options": {"enableMenu": False}}
 
 plot_formats = [("png", 160)]

@@ -32,13 +32,15 @@ def test_python_blocks_run(page: str) -> None:
 
 def test_a_run_is_used_from_python_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (code,) = blocks("examples/README.md", "python")
-    options = ["--hidden-size", "8", "--vector-size", "8", "--epochs", "1", "--output", tmp_path / "runs" / "snli"]
+    run = tmp_path / "runs" / "decomposable-attention-snli"
+    options = ["--hidden-size", "8", "--vector-size", "8", "--epochs", "1", "--output", run]
     trained = run_script("train", *write_corpora(tmp_path), *options)
     assert trained.returncode == 0, trained.stderr
     monkeypatch.chdir(tmp_path)
     said: dict[str, Any] = {"__name__": "page"}
     exec(compile(code, "examples/README.md", "exec"), said)
-    predicted = run_script("predict", "--run", "runs/snli", "--premise", "Bob is awake.", "--hypothesis", "Bob sleeps.")
+    sentences = ["--premise", "Bob is awake.", "--hypothesis", "Bob sleeps."]
+    predicted = run_script("predict", "--run", run, *sentences)
     shares = dict(line.split() for line in predicted.stdout.splitlines())
     assert shares == {label: f"{share:.4f}" for label, share in zip(said["pair"].labels, said["shares"], strict=True)}
 

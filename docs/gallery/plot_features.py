@@ -150,20 +150,21 @@ figure.set_label(
     "Four heat maps, the six features down and the words across: premise and "
     "hypothesis of both pairs. Most cells are alike in both pairs. inter_sub is "
     "near 0 where a word has found itself, and stands out at brown, which the first "
-    "hypothesis lacks, and at old and young in the second pair. inter_mul is large "
-    "at the other words that both sentences share."
+    "hypothesis lacks, and at young in the second pair. inter_mul is large at words "
+    "that both sentences share."
 )
 
 # %%
 # Each column is a word, each row one of its six numbers. The colours are on a
 # logarithmic scale beyond 1 and -1. Compare the upper maps with the lower ones:
 #
-# - *inter_sub*, the difference, is next to 0 where a word has found itself in the
-#   other sentence. It stands out where something is amiss: at *brown* above, which
-#   the hypothesis does not mention, and at *old* and *young* below.
-# - *inter_mul*, the product, is the other way round: strong for most words that both
-#   sentences share, such as *sleeping*, and weak for *brown* above and for *old*
-#   below.
+# - *inter_sub*, the difference, is mostly near 0 where a word has found itself in the
+#   other sentence. It is farthest from 0 at *brown* above, which the hypothesis does
+#   not mention, and at *young* below; *old* below is hardly farther from it than
+#   *dog*, which has found itself.
+# - *inter_mul*, the product, is strong for words that both sentences share, such as
+#   *sleeping*. *brown* is weakest above. *old* is strongest above, and no stronger
+#   than *the* below.
 # - The *intra* rows of the premise are the same in both pairs, as they must be. They
 #   know one sentence alone. They tell kinds of words apart: *is* has numbers unlike
 #   those of all others.

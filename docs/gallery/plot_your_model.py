@@ -146,8 +146,19 @@ figure.set_label(
 # carries its neighbours along, and the problem is gone.
 #
 # So the corpus is good for finding out what a model *cannot* do. It is no measure of
-# how well it would do on real text: for that, ``examples/`` has scripts that read
-# SNLI, MultiNLI and others.
+# how well it would do on real text. For that, make ``train``, ``test`` and ``lexicon``
+# of files; nothing else on this page changes:
+#
+# .. code-block:: python
+#
+#     from pathlib import Path
+#     from nli_common.data import open_corpus
+#
+#     cache, vectors = Path("cache"), Path("glove.840B.300d.zip")
+#     train = open_corpus(Path("snli_1.0_train.jsonl"), cache)
+#     test = open_corpus(Path("snli_1.0_test.jsonl"), cache)
+#     words = dict.fromkeys([*train.words, *test.words])
+#     lexicon = Lexicon.from_file(vectors, words)
 #
 # To go on from here, put another layer in the encoder's place: a
 # :class:`~nlilayers.GaussianSelfAttention`, say, which takes the same arguments,

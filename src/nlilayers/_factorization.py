@@ -29,7 +29,7 @@ class FactorizationMachine(nn.Module):
     Attributes:
         bias: :math:`w_0`, ``()``.
         weight: :math:`w`, ``(in_features,)``.
-        factors: :math:`V`, ``(in_features, num_factors)``.
+        factors: the :math:`v_i`, ``(in_features, num_factors)``.
 
     Shape:
         ``(..., in_features)`` → ``(...)``.
