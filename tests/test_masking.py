@@ -170,6 +170,15 @@ def test_lengths_to_mask_counts_to_the_lengths(lengths: list[int], extra: int, g
     assert mask.tolist() == [[i < real for i in range(width)] for real in lengths]
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"])
+def test_lengths_are_of_any_integer_type(dtype: str) -> None:
+    lengths = torch.tensor([2, 0]).to(getattr(torch, dtype))
+    expected = [[True, True, False], [False, False, False]]
+    assert masking.lengths_to_mask(lengths, 3).tolist() == expected
+    assert masking.lengths_to_mask(lengths, torch.tensor(3)).tolist() == expected
+    assert masking.lengths_to_mask(lengths).shape == (2, 2)
+
+
 def test_lengths_to_mask_refuses_what_is_no_length() -> None:
     with pytest.raises(ValueError, match=r"lengths must be integers of shape \(batch,\), got torch.float32"):
         masking.lengths_to_mask(torch.tensor([1.0]))

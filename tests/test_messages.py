@@ -206,6 +206,16 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: functional.sinusoidal_encoding(2, 4.0): "embed_dim must be an integer, got 4.0",
     lambda: DistancePrior(2.5): "max_distance must be an integer, got 2.5",
     lambda: DistancePrior(far_buckets=1.0): "far_buckets must be an integer, got 1.0",
+    lambda: GatedConvBlock(4, 4, kernel_size=True): "kernel_size must be an integer, got True",
+    lambda: DistancePrior(False): "max_distance must be an integer, got False",
+    lambda: FactorizationMachine(torch.tensor(3.7), 2): "in_features must be an integer, got tensor(3.7000)",
+    lambda: FactorizationMachine(torch.tensor([3]), 2): "in_features must be an integer, got tensor([3])",
+    lambda: masking.lengths_to_mask(torch.tensor([1]), torch.tensor(2.7)): (
+        "max_length must be an integer, got tensor(2.7000)"
+    ),
+    lambda: masking.lengths_to_mask(torch.tensor([1]), torch.tensor(True)): (
+        "max_length must be an integer, got tensor(True)"
+    ),
     lambda: GaussianSelfAttention(4, 2, dropout="0.1"): "dropout must be a number, got '0.1'",
     lambda: GaussianSelfAttention(4, 2, tolerance=None): "tolerance must be a number, got None",
     lambda: GaussianSelfAttention(4, 2, scale="1"): "scale must be a number, got '1'",

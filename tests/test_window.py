@@ -176,6 +176,16 @@ def test_scores_without_a_bound_leave_nothing_out(score_range: float) -> None:
     assert functional.smallest_window(bias(0.1, 0.1, 50), score_range, 1e-6) == 49
 
 
+def test_what_is_no_number_is_never_said_to_lose_nothing() -> None:
+    """The window keeps every key; the bound is no number either."""
+    known, unknown = bias(0.1, 0.1, 50), bias(0.1, 0.1, 50).index_fill(0, torch.tensor([7]), math.nan)
+    assert functional.smallest_window(unknown, 1.0, 1e-6) == 49
+    assert functional.smallest_window(torch.stack([known, unknown]), 1.0, 1e-6) == 49
+    assert math.isnan(functional.discarded_mass_bound(unknown, 3, 1.0))
+    assert math.isnan(functional.discarded_mass_bound(torch.stack([known, unknown]), 3, 1.0))
+    assert math.isnan(functional.discarded_mass_bound(known, 3, math.nan))
+
+
 @given(seed=strategies.seeds, scale=st.floats(-2, 2), size=st.floats(0.01, 100))
 def test_no_score_exceeds_its_bound(seed: int, scale: float, size: float) -> None:
     q, k = normal(seed, 2, 3, 9, 4, scale=size), normal(seed + 1, 2, 3, 9, 4) + 5

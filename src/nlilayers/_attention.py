@@ -1,7 +1,6 @@
 """Self-attention of one sentence, with a prior over the distance between its words."""
 
 import math
-from numbers import Integral
 from typing import Literal
 
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 from nlilayers import functional
 from nlilayers._blocks import block_size, lets_see_itself, narrow_window
 from nlilayers._checks import (
+    is_integer,
     require_finite,
     require_flags,
     require_integers,
@@ -259,6 +259,6 @@ def _known_window(window: int | Literal["auto"] | None) -> int | Literal["auto"]
         return None
     if window == "auto":
         return "auto"
-    if isinstance(window, Integral) and not isinstance(window, bool) and int(window) >= 0:
+    if is_integer(window) and int(window) >= 0:
         return int(window)
     raise ValueError(f"window must be None, 'auto' or an integer of at least 0, got {window!r}")

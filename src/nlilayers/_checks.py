@@ -1,12 +1,25 @@
 """What layers ask of their arguments: an error says the name, what was expected and what came."""
 
 import math
-from numbers import Real
-from typing import SupportsIndex
+from numbers import Integral, Real
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+
+def is_integer(value: object) -> bool:
+    """Whether a value is a whole number: Python's, numpy's, a traced one, or a tensor without axes; flags are none.
+
+    Example::
+
+        >>> is_integer(3), is_integer(torch.tensor(3)), is_integer(True), is_integer(torch.tensor(3.0))
+        (True, True, False, False)
+    """
+    if isinstance(value, Tensor):
+        dtype = value.dtype
+        return value.ndim == 0 and not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+    return isinstance(value, (Integral, torch.SymInt)) and not isinstance(value, bool)
 
 
 def require_integers(**sizes: object) -> None:
@@ -19,7 +32,7 @@ def require_integers(**sizes: object) -> None:
         TypeError: out_features must be an integer, got 4.0
     """
     for name, size in sizes.items():
-        if not isinstance(size, SupportsIndex):
+        if not is_integer(size):
             raise TypeError(f"{name} must be an integer, got {size!r}")
 
 

@@ -27,7 +27,8 @@ class Highway(nn.Module):
         out_features: features that leave, and enter the second layer; ``None`` is ``in_features``.
         num_layers: layers, one upon the other.
         activation: act, a function or module that is applied to each feature.
-        projection_activation: the same for what :math:`P` projects; ``None`` leaves that linear.
+        projection_activation: the same for what :math:`P` projects; ``None`` leaves that linear. Where the widths
+            match, nothing is projected, and it is not used.
 
     Attributes:
         transforms: :math:`W_H, b_H` of each layer.

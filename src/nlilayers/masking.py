@@ -61,6 +61,7 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
         )
     if max_length is not None:
         require_integers(max_length=max_length)
+    lengths = lengths.long()  # torch compares no unsigned integers of more than 8 bits
     known = read_values(lengths) if lengths.numel() else [0]
     if max_length is None:
         max_length = int(lengths.max() if known is None else max(known))

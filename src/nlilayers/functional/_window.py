@@ -128,7 +128,7 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
     limit = math.log(tolerance) - math.log1p(-tolerance)
     last = log_bias.shape[-1] - 1
     ranges = torch.as_tensor(score_range, dtype=torch.float64, device="cpu")
-    if not bool(ranges.isfinite().all()):
+    if not bool(ranges.isfinite().all()) or bool(log_bias.isnan().any()):
         return last
     peak = log_bias.argmax(-1, keepdim=True).cpu()
     # Where the bias falls, the first row has the fewest keys in its window, and the middle one the most outside.
@@ -171,7 +171,7 @@ def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float | Ten
     ratio = _log_ratio(log_bias, row, least, holes=holes).amax((-2, -1))
     ranges = torch.as_tensor(score_range, dtype=torch.float64, device="cpu").detach()
     # With nothing outside the window, no range makes it something.
-    return float(torch.sigmoid(ratio + ranges).where(ratio > -math.inf, 0.0).max())
+    return float(torch.sigmoid(ratio + ranges).where(ratio != -math.inf, 0.0).max())
 
 
 def discarded_mass_certificate(log_normalizer: Tensor, largest_score: Tensor, log_tail: Tensor) -> Tensor:
@@ -240,6 +240,6 @@ def _log_ratio(log_bias: Tensor, row: Tensor, window: Tensor, *, holes: bool) ->
 
 def _less(log_sum: Tensor, log_part: Tensor) -> Tensor:
     """``ln(exp(log_sum) - exp(log_part))``, and minus infinity where nothing is left."""
-    left = log_part < log_sum
+    left = ~(log_part >= log_sum)  # what is no number stays none
     share = torch.where(left, log_part - log_sum, -1.0)
     return torch.where(left, log_sum + torch.log(-torch.expm1(share)), -math.inf)
