@@ -9,18 +9,28 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file
 
-from decomposable_attention import DecomposableAttentionConfig
+import decomposable_attention
+from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
+from nli_common import lexicon
 from nli_common.corpora import read_pairs
-from nli_common.inputs import Data
+from nli_common.errors import InputError
+from nli_common.evaluating import evaluate_runs, predict_pair
+from nli_common.explaining import explain_pair
+from nli_common.inputs import Data, default_cache
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
+from nli_common.vectors import read_vectors
 from runs import SCRIPT, environment, run_script, write_corpora
 
 FAST = ["--epochs", "1", "--hidden-size", "8", "--optimizer", "adam", "--lr", "0.05", "--batch-size", "32"]
@@ -129,6 +139,58 @@ def test_predict_takes_a_file_of_pairs_with_and_without_labels(run: Path, tmp_pa
     assert dict(line.split() for line in alone.stdout.splitlines()) == shares
 
 
+def test_one_pair_that_does_not_fit_is_told_in_one_line(
+    run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def wants_it_all(*sentences: object) -> None:
+        torch.empty(1 << 60)
+
+    monkeypatch.setattr(DecomposableAttention, "forward", wants_it_all)
+    for command, place in ((predict_pair, None), (explain_pair, tmp_path / "page.html")):
+        with pytest.raises(InputError, match="out of memory: a pair, the longest sentences of 2 and 1 words; "):
+            command(decomposable_attention.SCRIPT, Run(run), "a dog", "a", place)
+
+
+def test_vectors_are_read_once_for_all_runs(
+    run: Path, corpora: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    vectors = run.parent / "v.npz"
+
+    def counted(path: Path, words: Collection[str]) -> Mapping[str, Any]:
+        read.append(path)
+        return read_vectors(path, words)
+
+    monkeypatch.setattr(lexicon, "read_vectors", counted)
+    (tmp_path / "x.tsv").write_text("gold_label\tsentence1\tsentence2\nneutral\ta zebra\ta quokka\n")
+    evaluate_runs(
+        decomposable_attention.SCRIPT, [Run(run)] * 3, tmp_path / "x.tsv", vectors, None, tmp_path, tmp_path / "e.json"
+    )
+    assert read == [vectors] and json.loads((tmp_path / "e.json").read_text())["test"]["pairs"] == 1
+
+
+def test_a_page_goes_to_a_folder_whose_name_is_no_text(run: Path, tmp_path: Path) -> None:
+    output = tmp_path / os.fsdecode(b"caf\xe9.html")
+    environment = {**os.environ, "PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8:strict"}
+    command = ["explain", "--run", run, "--premise", "a dog", "--hypothesis", "a cat", "--output", output]
+    done = subprocess.run(
+        [sys.executable, SCRIPT, *command], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stdout.endswith("caf\\udce9.html\n"), done.stderr
+
+
+def test_a_user_without_a_home_has_a_cache_among_the_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert default_cache() == Path.home() / ".cache" / "nlilayers"
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert default_cache() == Path(tempfile.gettempdir()) / "nlilayers"
+    monkeypatch.setenv("XDG_CACHE_HOME", "elsewhere")
+    assert default_cache() == Path("elsewhere") / "nlilayers"
+
+
 def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: Path) -> None:
     pairs, output = tmp_path / "pairs.tsv", tmp_path / "out.tsv"
     pairs.write_text("gold_label\tsentence1\tsentence2\n-\ta\tb\n-\ta\t \n")
@@ -170,7 +232,7 @@ def test_files_of_one_name_do_not_replace_each_others_figures(run: Path, corpora
     evaluate = ("evaluate", "--run", mine, "--cache", cache, "--test")
     for _ in range(2):
         done = run_script(*evaluate, first / "x.tsv")
-        assert done.returncode == 0 and "these have none: a model that reads tags is told none" in done.stdout
+        assert done.returncode == 0 and "part-of-speech" not in done.stdout
     held = (mine / "evaluation-x.json").read_bytes()
     assert "evaluation-x.json: holds the figures of other pairs than those of" in one_line(
         run_script(*evaluate, second / "x.tsv")
@@ -355,7 +417,7 @@ def test_what_a_reader_should_know_of_a_prediction_is_said(tmp_path: Path, corpo
     done = run_script("train", *corpora, "--vector-size", "8", "--output", output, *few, script=tags)
     assert done.returncode == 0, done.stderr
     done = run_script("predict", "--run", output, *pair, script=tags)
-    told = "note: the run's pairs had part-of-speech tags, which this model reads; this pair has none\n"
+    told = "note: the run's pairs had part-of-speech tags, which this model reads; there are none here\n"
     assert done.returncode == 0 and done.stderr == told and len(done.stdout.splitlines()) == 3
     (output / "metrics.json").rename(tmp_path / "metrics.json")
     (output / "checkpoint.safetensors").write_bytes(b"")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nli_common.corpora import Pair, read_pairs, scheme_of
+from nli_common.corpora import SAMPLE, Pair, read_pairs, scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.inputs import fingerprint
@@ -50,6 +50,58 @@ def test_snli_tokens_and_tags_come_from_the_parses(tmp_path: Path, name: str) ->
         hypothesis_pos=["DT", "NN", "-LRB-", "JJ", "-RRB-", "."],
         pair_id="1.jpg#0r1e",
     )
+
+
+def test_the_parses_of_snlis_table_are_read_too(tmp_path: Path) -> None:
+    row = {name: value for name, value in json.loads(snli_line()).items() if isinstance(value, str)}
+    text = "\t".join(row) + "\n" + "\t".join(row.values()) + "\n"
+    assert list(read_pairs(write(tmp_path / "snli.tsv", text))) == list(
+        read_pairs(write(tmp_path / "s.jsonl", snli_line()))
+    )
+
+
+RAW, CUT = ("A dog runs.", "It isn't well-known, is it?"), ("A dog runs .", "It is n't well-known , is it ?")
+
+
+@pytest.mark.parametrize("sentences", [RAW, CUT], ids=["raw", "cut"])
+@pytest.mark.parametrize("kind", ["tsv", "jsonl"])
+def test_raw_text_is_cut_as_a_treebank_is_and_tokens_are_left_alone(
+    tmp_path: Path, kind: str, sentences: tuple[str, str]
+) -> None:
+    row = dict(zip(("gold_label", "sentence1", "sentence2"), ("neutral", *sentences), strict=True))
+    text = json.dumps(row) if kind == "jsonl" else HEADER + "\t".join(row.values())
+    (pair,) = read_pairs(write(tmp_path / f"pairs.{kind}", text))
+    assert pair.premise == CUT[0].split() and pair.hypothesis == CUT[1].split()
+    # One sentence decides nothing about a file: here most marks stand alone.
+    text = HEADER + "neutral\tMr. Low naps\tMrs. Low isn't up !\n" + 2 * "neutral\tA dog .\tA dog , too .\n"
+    assert next(read_pairs(write(tmp_path / "pairs.tsv", text))).hypothesis == ["Mrs.", "Low", "isn't", "up", "!"]
+
+
+def test_whether_text_is_raw_is_told_by_the_head_of_the_file(tmp_path: Path) -> None:
+    head = HEADER + "neutral\tA dog .\tA cat .\n" * SAMPLE
+    read = list(read_pairs(write(tmp_path / "long.tsv", head + "neutral\tA dog.\tA cat.\n" * 2 * SAMPLE)))
+    assert len(read) == 3 * SAMPLE and read[-1].premise == ["A", "dog."]
+
+
+def test_sentences_with_tags_are_tokens(tmp_path: Path) -> None:
+    text = "gold_label\tsentence1\tsentence2\tpos1\tpos2\nneutral\tMr. Low\tDr. Low\tA B\tA B\n"
+    assert next(read_pairs(write(tmp_path / "pairs.tsv", text))).premise == ["Mr.", "Low"]
+
+
+def test_the_labels_that_multinli_hides_are_none(tmp_path: Path) -> None:
+    (pair,) = read_pairs(write(tmp_path / "blind.jsonl", snli_line("hidden")))
+    assert pair.label == "-"
+
+
+def test_a_folder_whose_name_is_no_text_can_be_read(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("the file system takes no such name")
+    path = write(folder / "pairs.tsv", HEADER + "neutral\ta\tb\n")
+    for _ in range(2):
+        assert len(open_corpus(path, tmp_path / "cache")) == 1
 
 
 def test_multinli_keeps_the_genre(tmp_path: Path) -> None:

@@ -42,6 +42,22 @@ def test_accelerate_launches_two_processes_on_a_cpu_by_the_environment(tmp_path:
     assert_close(*weights, atol=1e-3, rtol=0)  # Adam divides rounding by its own size
 
 
+def test_of_several_processes_one_predicts(tmp_path: Path) -> None:
+    """Each has a share of the pairs in a training; here one has them all, and writes them once."""
+    options = write_corpora(tmp_path, train=20)
+    done = launched.run(launched.accelerate("--cpu"), launched.training(options, 8, 1, tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    predicted = []
+    for option, processes in (("--cpu", 1), ("--multi_gpu", 2)):
+        output = tmp_path / f"{processes}.tsv"
+        command = ["predict", "--run", tmp_path / "run", "--pairs", tmp_path / "test.tsv", "--output", output]
+        done = launched.run(launched.accelerate(option), [*map(str, command)])
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("60 pairs") == 1
+        predicted.append(output.read_text())
+    assert predicted[0] == predicted[1]
+
+
 def test_a_run_goes_on_with_as_many_processes_as_it_began_with(tmp_path: Path) -> None:
     Run(tmp_path).claim({"processes": 2}).release()
     with pytest.raises(InputError, match="with processes=2 where this one has 1"):

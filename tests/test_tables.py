@@ -53,6 +53,16 @@ UNIT = dataclasses.replace(SCRIPT, data=Data(unit_vectors=True))
 TABLED = dataclasses.replace(SCRIPT, tables={"1": PLAIN, "grid": GRID, "sweep": SWEEP})
 
 
+def test_a_row_with_many_options_has_a_folder_that_can_be_made(tmp_path: Path) -> None:
+    changes = {"lr": "0.123456789", "clip_norm": "1.23456789", "batch_size": "123", "patience": "12", "l2": "0.0001234"}
+    changes |= {"dropout": "0.123456789", "min_lr": "0.0123456", "normalized_decay": "0.00123", "warmup_epochs": "0.5"}
+    changes |= {"max_distance": "7", "restart_epochs": "5", "restart_factor": "3"}
+    names = [settle(SCRIPT, Row("long", {"hidden_size": size}), changes, Data()).name for size in (8, 9)]
+    assert len(set(names)) == 2 and all(len(name.encode()) < 220 for name in names)
+    assert all((tmp_path / f"{name}-seed12").mkdir() is None for name in names)
+    assert settle(SCRIPT, Row("short", {"hidden_size": 8}), {}, Data()).name == "decomposable-attention-hidden_size=8"
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     folder = tmp_path_factory.mktemp("corpora")

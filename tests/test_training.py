@@ -5,6 +5,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,7 +22,7 @@ from torch.testing import assert_close
 from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
 from nli_common.checkpoints import load_checkpoint, load_weights, save_checkpoint, save_weights
 from nli_common.errors import InputError
-from nli_common.files import write_atomically
+from nli_common.files import FORGOTTEN, write_atomically
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
@@ -170,9 +172,66 @@ def test_a_second_process_in_the_same_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_killed_before_its_first_file_leaves_a_folder_that_can_be_used(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
-    (tmp_path / ".config.json.0123.tmp").write_text("{")
+    names = ("config.json", "checkpoint.safetensors", "confusion.png")
+    for name in names:
+        (tmp_path / f".{name}.0123.tmp").write_text("{")
     Run(tmp_path).claim({"a": 1}).release()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "config.json"]
+
+
+def test_a_start_leaves_alone_what_another_command_is_writing(tmp_path: Path) -> None:
+    """As evaluate and explain do, which hold no lock."""
+    run = Run(tmp_path)
+
+    def slowly(temporary: Path) -> None:
+        temporary.write_text("figures")
+        run.claim({"a": 1}).release()
+
+    write_atomically(tmp_path / "evaluation-x.json", slowly)
+    assert (tmp_path / "evaluation-x.json").read_text() == "figures"
+
+
+def test_what_a_killed_process_left_is_cleared_a_day_later(tmp_path: Path) -> None:
+    old, new, other = (tmp_path / f".{name}.tmp" for name in ("a.tsv.01", "a.tsv.02", "b.tsv.03"))
+    for path, age in ((old, 2 * FORGOTTEN), (new, FORGOTTEN // 2), (other, 2 * FORGOTTEN)):
+        path.touch()
+        os.utime(path, (time.time() - age,) * 2)
+    write_atomically(tmp_path / "a.tsv", lambda temporary: temporary.write_text("whole"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, other.name, "a.tsv"]
+
+
+def train_here(folder: Path) -> None:
+    """A run of one short epoch in this process."""
+    config = DecomposableAttentionConfig(hidden_size=4)
+    recipe = Recipe(optimizer="adagrad", lr=0.05, epochs=1, batch_size=32)
+    train_run(SCRIPT, config, recipe, Data(pairs=100, vector_size=4), 0, Run(folder))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "problem"),
+    [
+        ("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "gradient_accumulation_steps must be 1, got 4"),
+        ("ACCELERATE_MIXED_PRECISION", "fp16", "mixed_precision must be no or bf16, got fp16"),
+    ],
+)
+def test_what_accelerate_is_asked_for_is_done_or_refused(
+    tmp_path: Path, variable: str, value: str, problem: str
+) -> None:
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", variable: value}
+    code = "import sys; sys.path[:0] = sys.argv[1:]; import pathlib, test_training; test_training.train_here(pathlib.Path('run'))"
+    command = [sys.executable, "-c", code, *sys.path]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert f"InputError: Accelerate's {problem}" in done.stderr and not (tmp_path / "run").exists()
+
+
+def test_a_run_in_another_precision_is_another_run(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run")
+    train_here(run.folder)
+    config = json.loads(run.config.read_text())
+    assert config["mixed_precision"] == "no"
+    run.config.write_text(json.dumps(config | {"mixed_precision": "bf16"}))
+    with pytest.raises(InputError, match="with mixed_precision='bf16' where this one has 'no'"):
+        train_here(run.folder)
 
 
 def test_a_failed_start_claims_nothing(tmp_path: Path) -> None:

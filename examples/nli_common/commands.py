@@ -1,5 +1,6 @@
 """The command line of a script: train, evaluate, predict, explain, table."""
 
+import io
 import signal
 import sys
 from pathlib import Path
@@ -103,6 +104,8 @@ def main(script: Script) -> None:
     if script.tables:
         commands["table"] = _table_command(script)
     signal.signal(signal.SIGTERM, _interrupt)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     style = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog=f"{script.name}.py", config=style)

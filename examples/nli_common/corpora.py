@@ -2,7 +2,8 @@
 
 * ``.jsonl`` as SNLI and MultiNLI are distributed: tokens and tags come from ``sentence1_parse``, ``sentence2_parse``.
 * any other ``.jsonl``: ``gold_label``, ``sentence1``, ``sentence2`` and, optionally, ``pos1``, ``pos2``; tokens and
-  tags are separated by spaces. A ``phenomenon`` (or MultiNLI's ``genre``) is kept for the report.
+  tags are separated by spaces. Without tags, sentences whose marks are written to their words are raw text, and are
+  cut as a treebank's are. A ``phenomenon`` (or MultiNLI's ``genre``) is kept for the report.
 * ``.tsv`` with a header line that names those same columns.
 * SciTail's ``.tsv``: premise, hypothesis, label, no header.
 * Quora's ``.tsv``: the release with its header (``question1``, ``question2``, ``is_duplicate``), or the usual split of
@@ -13,9 +14,10 @@ Each may be compressed (``.gz``).
 
 import csv
 import json
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,12 +35,17 @@ SCHEMES = (
 """The label sets of the tasks, in the order that their classes are numbered."""
 _LABELS = {label: label for scheme in SCHEMES for label in scheme} | {
     NO_LABEL: NO_LABEL,
+    "hidden": NO_LABEL,
     "entails": "entailment",
     "1": "duplicate",
     "0": "not_duplicate",
 }
+SAMPLE = 1_000
+"""Rows at the head of a file that tell whether its sentences are raw text."""
+_WRITTEN_TO_A_WORD = re.compile(r"\w[.,!?;:]$")
 _QUORA_HEADER = {"question1", "question2", "is_duplicate"}
 Lines = Iterator[tuple[int, str]]
+Row = Mapping[str, object]
 
 
 def scheme_of(labels: Collection[str], source: str) -> tuple[str, ...]:
@@ -73,13 +80,13 @@ def read_pairs(path: Path) -> Iterator[Pair]:
     """
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
     if suffixes[-1:] == [".jsonl"]:
-        return _jsonl(path)
+        return _from_rows(_jsonl(path), path)
     if suffixes[-1:] == [".tsv"]:
         return _tsv(path)
     raise InputError(f"{path}: expected a file named .jsonl, .tsv, .jsonl.gz or .tsv.gz")
 
 
-def _jsonl(path: Path) -> Iterator[Pair]:
+def _jsonl(path: Path) -> Iterator[tuple[int, Row]]:
     for number, line in text_lines(path):
         if not line.strip():
             continue
@@ -89,7 +96,25 @@ def _jsonl(path: Path) -> Iterator[Pair]:
             raise InputError.at(path, number, f"not JSON: {error}") from None
         if not isinstance(row, dict):
             raise InputError.at(path, number, f"expected a JSON object, got {type(row).__name__}")
-        yield _parsed(row, path, number) if "sentence1_parse" in row else _tokenised(row, path, number)
+        yield number, row
+
+
+def _from_rows(rows: Iterator[tuple[int, Row]], path: Path) -> Iterator[Pair]:
+    head = list(islice(rows, SAMPLE))
+    raw = _is_raw_text(row for _, row in head)
+    for number, row in chain(head, rows):
+        yield _parsed(row, path, number) if "sentence1_parse" in row else _tokenised(row, path, number, raw=raw)
+
+
+def _is_raw_text(rows: Iterable[Row]) -> bool:
+    """Whether more marks are written to their words than stand alone."""
+    alone = written_to_a_word = 0
+    for row in rows:
+        for text in (row.get("sentence1"), row.get("sentence2")):
+            for token in text.split(" ") if isinstance(text, str) else ():
+                alone += token in (".", ",", "!", "?", ";", ":")
+                written_to_a_word += _WRITTEN_TO_A_WORD.search(token) is not None
+    return written_to_a_word > alone
 
 
 def _tsv(path: Path) -> Iterator[Pair]:
@@ -112,9 +137,8 @@ def _with_header(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
         raise InputError.at(path, 1, f"{', '.join(twice)} should be the name of one column, and is that of several")
-    for number, line in lines:
-        if line:
-            yield _tokenised(_row(columns, line, path, number), path, number)
+    rows = ((number, _row(columns, line, path, number)) for number, line in lines if line)
+    yield from _from_rows(rows, path)
 
 
 def _headerless(lines: Lines, path: Path, columns: tuple[str, ...]) -> Iterator[Pair]:
@@ -154,7 +178,7 @@ def _quora_release(columns: list[str], lines: Lines, path: Path) -> Iterator[Pai
             yield Pair(*questions, NO_LABEL)
 
 
-def _parsed(row: Mapping[str, object], path: Path, number: int) -> Pair:
+def _parsed(row: Row, path: Path, number: int) -> Pair:
     _require(row, path, number, "sentence2_parse")
     premise, premise_pos = parse_leaves(_string(row, "sentence1_parse", path, number))
     hypothesis, hypothesis_pos = parse_leaves(_string(row, "sentence2_parse", path, number))
@@ -164,13 +188,14 @@ def _parsed(row: Mapping[str, object], path: Path, number: int) -> Pair:
     return _checked(pair, path, number)
 
 
-def _tokenised(row: Mapping[str, object], path: Path, number: int) -> Pair:
+def _tokenised(row: Row, path: Path, number: int, *, raw: bool) -> Pair:
     _require(row, path, number)
     label = _string(row, "gold_label", path, number)
-    premise, hypothesis = (_split(row, name, path, number) for name in ("sentence1", "sentence2"))
     tagged = "pos1" in row or "pos2" in row
     if tagged:
         _require(row, path, number, "pos1", "pos2")
+    cut = _cut if raw and not tagged else _split
+    premise, hypothesis = (cut(row, name, path, number) for name in ("sentence1", "sentence2"))
     pos1, pos2 = (_split(row, name, path, number) if tagged else None for name in ("pos1", "pos2"))
     group, pair_id = _group(row, path, number), _name(row, "pairID", path, number)
     pair = Pair(premise, hypothesis, label, pos1, pos2, group, pair_id)
@@ -202,7 +227,7 @@ def require_sentences(pair: Pair, place: str) -> None:
             raise InputError(f"{place}: {name} has {len(tokens)} tokens but {len(tags)} tags")
 
 
-def _require(row: Mapping[str, object] | list[str], path: Path, number: int, *more: str) -> None:
+def _require(row: Row | list[str], path: Path, number: int, *more: str) -> None:
     missing = [name for name in ("gold_label", "sentence1", "sentence2", *more) if name not in row]
     if missing:
         raise InputError.at(path, number, f"no column {missing[0]}; there are {', '.join(row) or 'none'}")
@@ -215,23 +240,27 @@ def _row(columns: list[str] | tuple[str, ...], line: str, path: Path, number: in
     return dict(zip(columns, fields, strict=True))
 
 
-def _string(row: Mapping[str, object], name: str, path: Path, number: int) -> str:
+def _string(row: Row, name: str, path: Path, number: int) -> str:
     value = row[name]
     if not isinstance(value, str):
         raise InputError.at(path, number, f"{name} should be a string, got {_kind(value)}")
     return value
 
 
-def _split(row: Mapping[str, object], name: str, path: Path, number: int) -> list[str]:
+def _cut(row: Row, name: str, path: Path, number: int) -> list[str]:
+    return split_text(_string(row, name, path, number))
+
+
+def _split(row: Row, name: str, path: Path, number: int) -> list[str]:
     """Cut at spaces alone: a token may hold a no-break space, as the fractions of some treebanks do."""
     return [token for token in _string(row, name, path, number).split(" ") if token]
 
 
-def _group(row: Mapping[str, object], path: Path, number: int) -> str:
+def _group(row: Row, path: Path, number: int) -> str:
     return _name(row, "phenomenon", path, number) or _name(row, "genre", path, number)
 
 
-def _name(row: Mapping[str, object], column: str, path: Path, number: int) -> str:
+def _name(row: Row, column: str, path: Path, number: int) -> str:
     """What stands in a column that not every file has; it is printed and written, so it is text that UTF-8 has."""
     value = row.get(column)
     if value is None:

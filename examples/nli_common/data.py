@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import os
 import sys
 from array import array as IntArray
 from collections import defaultdict
@@ -24,7 +25,7 @@ from nli_common.files import stem
 from nli_common.tensors import DAMAGED, load_tensors, save_tensors
 
 Ints = npt.NDArray[np.integer]
-_FORMAT = 4
+_FORMAT = 5
 
 
 class Sentence(NamedTuple):
@@ -136,8 +137,9 @@ def open_corpus(path: Path, cache: Path) -> Corpus:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    key = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}|{_FORMAT}"
-    cached = cache / f"{stem(path)}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.safetensors"
+    version = f"|{status.st_size}|{status.st_mtime_ns}|{_FORMAT}"
+    key = hashlib.sha256(os.fsencode(path.resolve()) + version.encode()).hexdigest()
+    cached = cache / f"{stem(path)}-{key[:16]}.safetensors"
     with contextlib.suppress(*DAMAGED):
         return _load(cached, key)
     corpus = Corpus.from_pairs(read_pairs(path), str(path))

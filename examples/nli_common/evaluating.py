@@ -18,6 +18,7 @@ from nli_common.errors import InputError
 from nli_common.files import read_json, stem
 from nli_common.inputs import require_labels
 from nli_common.lexicon import Lexicon
+from nli_common.memory import memory_for
 from nli_common.metrics import Metrics, metrics_of, predictions
 from nli_common.models import restore
 from nli_common.reports import plot_pair, print_metrics
@@ -26,7 +27,7 @@ from nli_common.script import Aligns, ReadsTags, Script
 from nli_common.tokens import split_text
 
 UNFINISHED = "this run is not finished; these are its best weights so far"
-UNTAGGED = "the run's pairs had part-of-speech tags, these have none: a model that reads tags is told none"
+UNTAGGED = "the run's pairs had part-of-speech tags, which this model reads; there are none here"
 
 
 class Ensemble(nn.Module):
@@ -63,23 +64,21 @@ def evaluate_runs(
     place = runs[0].folder / f"evaluation-{stem(test)}.json" if output is None and len(runs) == 1 else output
     if output is None and place is not None:
         _require_same_file(place, corpus, test)
-    lexicon = lexicon_for(runs[0], corpus, vectors, extended=False)
-    known = lexicon.index
-    hashed = sum(word not in known and word.lower() not in known for word in corpus.words)
-    predicted, metrics = evaluate_on(script, runs, corpus, str(test), vectors)
+    evaluated = _evaluate(script, runs, corpus, str(test), vectors)
+    metrics = evaluated.metrics
     main = Accelerator().is_main_process
     console = Console(quiet=not main, highlight=False, markup=False, emoji=False)
     for run in runs:
         if run.unfinished:
             console.print(f"{run.folder}: {UNFINISHED}", soft_wrap=True)
     console.print(
-        f"{hashed:,} of {len(corpus.words):,} words are new and hashed; "
+        f"{evaluated.hashed:,} of {len(corpus.words):,} words are new and hashed; "
         f"{corpus.dropped:,} pairs without a label dropped"
     )
-    if lexicon.tags and not corpus.tags:
+    if evaluated.misses_tags:
         console.print(UNTAGGED)
     if annotated is not None:
-        metrics["per_phenomenon"] |= accuracy_by_category(annotated, predicted)
+        metrics["per_phenomenon"] |= accuracy_by_category(annotated, evaluated.right)
     print_metrics(console, metrics)
     if place is not None and main:
         write_json(place, {"test": metrics, "data": corpus.digest})
@@ -105,17 +104,25 @@ def evaluate_on(
     Raises:
         InputError: if a folder is bad, or its labels or words do not fit.
     """
+    evaluated = _evaluate(script, runs, corpus, source, vectors)
+    return evaluated.right, evaluated.metrics
+
+
+class _Evaluated(NamedTuple):
+    right: Tensor
+    metrics: Metrics
+    hashed: int
+    misses_tags: bool
+
+
+def _evaluate(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, vectors: Path | None) -> _Evaluated:
     labels = runs[0].read_config()["labels"]
     for run in runs[1:]:
         if run.read_config()["labels"] != labels:
             raise InputError(f"--run {run.folder}: has other labels than {runs[0].folder}")
     require_labels(corpus, labels, Path(source))
-    lexicons = [lexicon_for(run, corpus, vectors) for run in runs]
-    for run, lexicon in zip(runs, lexicons, strict=True):
-        if lexicon.words != lexicons[0].words:
-            raise InputError(f"--run {run.folder}: was trained on other words than {runs[0].folder}")
-        if lexicon.tags != lexicons[0].tags:
-            raise InputError(f"--run {run.folder}: was trained on other part-of-speech tags than {runs[0].folder}")
+    known = lexicons_for(runs, corpus, vectors)
+    lexicons = [lexicon.extended(corpus.words) for lexicon in known]
     models = [restore(script, run, lexicon) for run, lexicon in zip(runs, lexicons, strict=True)]
     dataset = PairDataset(corpus, lexicons[0], labels, corpus.phenomena)
     accelerator = Accelerator()
@@ -125,7 +132,12 @@ def evaluate_on(
     rows = predictions(model, prepared, accelerator)
     right = torch.empty(len(corpus), dtype=torch.bool)
     right[order] = rows[0] == rows[1]
-    return right, metrics_of(*rows, labels, corpus.phenomena)
+    return _Evaluated(
+        right,
+        metrics_of(*rows, labels, corpus.phenomena),
+        sum(word not in known[0].index and word.lower() not in known[0].index for word in corpus.words),
+        any(misses_tags(model, lexicons[0], corpus) for model in models),
+    )
 
 
 class ReadPair(NamedTuple):
@@ -156,11 +168,8 @@ def read_pair(script: Script, run: Run, premise: str, hypothesis: str) -> ReadPa
     model = restore(script, run, lexicon)
     if run.unfinished:
         print(f"note: {run.folder}: {UNFINISHED}", file=sys.stderr)
-    if lexicon.tags and any(isinstance(part, ReadsTags) and part.reads_tags for part in model.modules()):
-        print(
-            "note: the run's pairs had part-of-speech tags, which this model reads; this pair has none",
-            file=sys.stderr,
-        )
+    if misses_tags(model, lexicon, corpus):
+        print(f"note: {UNTAGGED}", file=sys.stderr)
     batch = PairDataset(corpus, lexicon, labels, corpus.phenomena)[0]
     return ReadPair(model, labels, corpus, lexicon, batch.premise, batch.hypothesis)
 
@@ -169,10 +178,10 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
     """Print the probability of each class, and draw the word alignment if asked.
 
     Raises:
-        InputError: if a sentence is empty, or the folder is bad.
+        InputError: if a sentence is empty or does not fit into memory, or the folder is bad.
     """
     pair = read_pair(script, run, premise, hypothesis)
-    with torch.inference_mode():
+    with memory_for(pair.premise, pair.hypothesis), torch.inference_mode():
         shares = pair.model(pair.premise, pair.hypothesis).softmax(-1)[0].tolist()
     for share, label in sorted(zip(shares, pair.labels, strict=True), reverse=True):
         print(f"{label:14} {share:.4f}")
@@ -182,9 +191,25 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
         plot_pair(pair.model, pair.corpus, pair.lexicon, figure)
 
 
-def lexicon_for(run: Run, corpus: Corpus, vectors: Path | None, *, extended: bool = True) -> Lexicon:
-    """A run's lexicon with the vectors that a file has for a corpus's words and, extended, all of these words."""
-    lexicon = Lexicon.load(run.lexicon)
-    if vectors is not None:
-        lexicon = lexicon.learned_from(vectors, corpus.words)
-    return lexicon.extended(corpus.words) if extended else lexicon
+def lexicons_for(runs: Sequence[Run], corpus: Corpus, vectors: Path | None) -> list[Lexicon]:
+    """Each run's lexicon, with the vectors that a file, read once, has for a corpus's words.
+
+    Raises:
+        InputError: if a file is bad, or the runs have other words or tags than the first.
+    """
+    lexicons = [Lexicon.load(run.lexicon) for run in runs]
+    for run, lexicon in zip(runs, lexicons, strict=True):
+        if lexicon.words != lexicons[0].words:
+            raise InputError(f"--run {run.folder}: was trained on other words than {runs[0].folder}")
+        if lexicon.tags != lexicons[0].tags:
+            raise InputError(f"--run {run.folder}: was trained on other part-of-speech tags than {runs[0].folder}")
+    if vectors is None:
+        return lexicons
+    known = lexicons[0].missing_vectors(vectors, corpus.words)
+    return [lexicon.with_vectors(known, vectors) for lexicon in lexicons]
+
+
+def misses_tags(model: nn.Module, lexicon: Lexicon, corpus: Corpus) -> bool:
+    """Whether a model was trained to read part-of-speech tags, and these pairs have none."""
+    reads = any(isinstance(part, ReadsTags) and part.reads_tags for part in model.modules())
+    return reads and bool(lexicon.tags) and not corpus.tags

@@ -17,6 +17,7 @@ from nli_common.errors import InputError
 from nli_common.evaluating import ReadPair, read_pair
 from nli_common.figures import shown
 from nli_common.files import write_atomically
+from nli_common.memory import memory_for
 from nli_common.runs import Run
 from nli_common.script import Aligns, AlignsByHead, Propagates, Script
 
@@ -82,10 +83,10 @@ def explanation_of(pair: ReadPair) -> Explanation:
     """What the model can show of the pair.
 
     Raises:
-        InputError: if what it computes are no numbers, or more of them than a page can show.
+        InputError: if what it computes are no numbers, or more of them than a page can show or memory can hold.
     """
     model, premise, hypothesis = pair.model, pair.premise, pair.hypothesis
-    with torch.inference_mode():
+    with memory_for(premise, hypothesis), torch.inference_mode():
         [shares] = _numbers(model(premise, hypothesis).softmax(-1))
         alignments = list(_alignments(model, premise, hypothesis)) if isinstance(model, Aligns) else []
         features = None

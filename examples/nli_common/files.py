@@ -1,6 +1,7 @@
 """Reading lines and writing files so that nothing is half done."""
 
 import contextlib
+import glob
 import gzip
 import io
 import json
@@ -8,6 +9,7 @@ import lzma
 import os
 import re
 import struct
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,6 +22,8 @@ from nli_common.errors import InputError
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 TEMPORARY = ".tmp"
+FORGOTTEN = 24 * 60 * 60
+"""Seconds after which nobody is still writing a temporary file."""
 LONGEST_LINE = 1 << 20
 """Bytes of a line; no sentence pair and no vector comes near it, and a file without line ends would fill the memory."""
 LARGEST_JSON = 64 << 20
@@ -46,6 +50,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path 
         InputError: if the system refuses, a full disk included; the old file is as it was.
     """
     temporary = path.with_name(f".{path.name}.{uuid4().hex}{TEMPORARY}")
+    _clear_forgotten(path)
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise InputError(f"{path}: expected the name of a file to write, got that of a device, a pipe or a socket")
@@ -63,6 +68,14 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path 
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _clear_forgotten(path: Path) -> None:
+    """Remove what processes that were killed long ago left of this file."""
+    with contextlib.suppress(OSError):
+        for temporary in path.parent.glob(f".{glob.escape(path.name)}.*{TEMPORARY}"):
+            if time.time() - temporary.stat().st_mtime > FORGOTTEN:
+                temporary.unlink(missing_ok=True)
 
 
 def stem(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,17 @@ GENERATED: dict[Split, float] = {"train": 1, "dev": 0.125, "test": 0.25}
 """How many times ``--pairs`` each split of the generated corpus has, which stands in where no file is given."""
 WIDEST = 10_000
 """No vector of a word is wider."""
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlilayers"
+
+
+def default_cache() -> Path:
+    """The user's folder for caches; the system's for temporary files where the user has no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nlilayers"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / "nlilayers"
+
+
+CACHE = default_cache()
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The words that a run knows, each with its fixed vector."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -133,8 +133,23 @@ class Lexicon:
         Raises:
             InputError: if the file cannot be read, or its vectors have another width.
         """
+        return self.with_vectors(self.missing_vectors(path, words), path)
+
+    def missing_vectors(self, path: Path, words: Iterable[str]) -> dict[str, Tensor]:
+        """What a vector file has for those of the words that this lexicon lacks.
+
+        Raises:
+            InputError: if the file cannot be read.
+        """
         missing = [word for word in words if word not in self.index]
-        known = _vectors_of(missing, path) if missing else {}
+        return _vectors_of(missing, path) if missing else {}
+
+    def with_vectors(self, known: Mapping[str, Tensor], path: Path) -> "Lexicon":
+        """This lexicon with new words and what the vector file has for them.
+
+        Raises:
+            InputError: if the vectors have another width.
+        """
         if not known:
             return self
         vectors = torch.stack(list(known.values()))

@@ -10,8 +10,8 @@ from nli_common.errors import InputError
 
 
 @contextmanager
-def memory_for(premise: Sentence, hypothesis: Sentence) -> Iterator[None]:
-    """Let an error say which pairs were too much for the memory.
+def memory_for(premise: Sentence, hypothesis: Sentence, way_out: str = "leave out what is that long") -> Iterator[None]:
+    """Let an error say which pairs were too much for the memory, and what may help.
 
     Raises:
         InputError: where Python or PyTorch found no memory.
@@ -23,7 +23,5 @@ def memory_for(premise: Sentence, hypothesis: Sentence) -> Iterator[None]:
         if not known:
             raise
         (pairs, n), m = premise.tokens.shape, hypothesis.tokens.shape[1]
-        raise InputError(
-            f"out of memory: {pairs} pairs, the longest sentences of {n:,} and {m:,} words; "
-            "a smaller --batch-size may fit, or leave such pairs out"
-        ) from None
+        some = "a pair" if pairs == 1 else f"{pairs} pairs"
+        raise InputError(f"out of memory: {some}, the longest sentences of {n:,} and {m:,} words; {way_out}") from None

@@ -1,6 +1,6 @@
 """Accuracy: over all, per class, per phenomenon, and the confusion matrix behind them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypedDict
 
 import torch
@@ -49,7 +49,7 @@ def predictions(
     return predicted, label, phenomenon
 
 
-def scores(model: nn.Module, batches: "DataLoader[Batch]") -> Iterator[tuple[Tensor, Batch]]:
+def scores(model: nn.Module, batches: Iterable[Batch]) -> Iterator[tuple[Tensor, Batch]]:
     """The logits of each batch, ``(b, num_classes)``, and the batch; the model is in evaluation meanwhile."""
     training = model.training
     model.eval()

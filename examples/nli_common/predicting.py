@@ -7,15 +7,15 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator
-from torch import Tensor
+from accelerate.utils import send_to_device
+from torch import Tensor, nn
 
 from nli_common.batches import PairDataset, evaluation_loader, order_of
 from nli_common.corpora import NO_LABEL, Pair, read_pairs, require_sentences
 from nli_common.data import Corpus
 from nli_common.errors import InputError
-from nli_common.evaluating import UNFINISHED, UNTAGGED, lexicon_for
+from nli_common.evaluating import UNFINISHED, UNTAGGED, lexicons_for, misses_tags
 from nli_common.files import write_atomically
-from nli_common.lexicon import Lexicon
 from nli_common.metrics import scores
 from nli_common.models import restore
 from nli_common.runs import Run
@@ -25,9 +25,14 @@ from nli_common.script import Script
 def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, output: Path) -> None:
     """Write the probabilities of the classes for every pair of a file, in its order, as tab-separated values.
 
+    Of several processes, the main one does it alone.
+
     Raises:
         InputError: if the folder or the file is bad, a sentence is empty, or ``output`` is a file that is read.
     """
+    accelerator = Accelerator()
+    if not accelerator.is_main_process:
+        return
     for name, path in (("pairs", pairs), ("vectors", vectors)):
         if path is not None and output.resolve() == path.resolve():
             raise InputError(f"--output {output}: expected another file than that of --{name}, which it would replace")
@@ -42,11 +47,12 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
         raise InputError(f"{pairs}: has the label {min(strange)}, the model's are {', '.join(labels)}")
     # A pair without a gold label has to have one to be indexed: any will do.
     corpus = Corpus.from_pairs((pair._replace(label=labels[0]) for pair in read), str(pairs))
-    lexicon = lexicon_for(run, corpus, vectors)
-    shares = _shares(script, run, corpus, lexicon)
+    [lexicon] = (known.extended(corpus.words) for known in lexicons_for([run], corpus, vectors))
+    model = restore(script, run, lexicon)
+    shares = _shares(model, PairDataset(corpus, lexicon, labels, corpus.phenomena), accelerator)
     if run.unfinished:
         print(f"note: {run.folder}: {UNFINISHED}", file=sys.stderr)
-    if lexicon.tags and not corpus.tags:
+    if misses_tags(model, lexicon, corpus):
         print(f"note: {UNTAGGED}", file=sys.stderr)
 
     predictions = [labels[best] for best in shares.argmax(1).tolist()]
@@ -70,11 +76,10 @@ def _rows(pairs: list[Pair], predictions: list[str], shares: Tensor) -> Iterator
         yield [pair.pair_id, pair.label, prediction, *numbers, " ".join(pair.premise), " ".join(pair.hypothesis)]
 
 
-def _shares(script: Script, run: Run, corpus: Corpus, lexicon: Lexicon) -> Tensor:
-    """The probability of each class, ``(pairs, classes)``, in the corpus's order."""
-    model = restore(script, run, lexicon)
-    batches = evaluation_loader(PairDataset(corpus, lexicon, run.read_config()["labels"], corpus.phenomena))
-    order = order_of(batches)
-    model, prepared = Accelerator().prepare(model, batches)
-    in_batches = torch.cat([part.float().softmax(-1).cpu() for part, _ in scores(model, prepared)])
-    return torch.empty_like(in_batches).index_copy(0, order, in_batches)
+def _shares(model: nn.Module, pairs: PairDataset, accelerator: Accelerator) -> Tensor:
+    """The probability of each class, ``(pairs, classes)``, in the dataset's order."""
+    batches = evaluation_loader(pairs)
+    placed = accelerator.prepare_model(model, evaluation_mode=True)
+    moved = (send_to_device(batch, accelerator.device) for batch in batches)
+    in_batches = torch.cat([part.float().softmax(-1).cpu() for part, _ in scores(placed, moved)])
+    return torch.empty_like(in_batches).index_copy(0, order_of(batches), in_batches)

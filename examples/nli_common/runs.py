@@ -2,7 +2,8 @@
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from nli_common.files import TEMPORARY, read_json, write_atomically
 
 METRICS = {"accuracy", "pairs", "per_class", "per_phenomenon", "confusion"}
 FIGURES = {"parameters", "training_pairs", "pairs_per_second", "inference_pairs_per_second"}
+FIGURE_FILES = ("confusion.png", "alignment.png", "features-premise.png", "features-hypothesis.png")
 LARGEST = 1e15
 """No figure of a run comes near it."""
 
@@ -46,7 +48,9 @@ class Run:
             InputError: if the folder holds another run or other files, or another process is writing to it.
         """
         self.require_free_for(config)
-        lock = claim(self.folder, ".lock", f".*{TEMPORARY}")
+        files = (self.config, self.lexicon, self.weights, self.checkpoint, self.previous, self.metrics)
+        written = [path.name for path in files] + list(FIGURE_FILES)
+        lock = claim(self.folder, ".lock", [f".{name}.*{TEMPORARY}" for name in written])
         self.require_free_for(config)
         write_json(self.config, config)
         return lock
@@ -92,13 +96,13 @@ class Run:
         return config
 
 
-def claim(folder: Path, name: str, leftovers: str) -> FileLock:
+def claim(folder: Path, name: str, leftovers: Iterable[str]) -> FileLock:
     """Lock a folder, which is made if need be, and clear away what killed processes left half-written there.
 
     Args:
         folder: an output folder.
         name: the lock's file.
-        leftovers: the pattern of the temporary files that only the lock's holder writes.
+        leftovers: the patterns of the temporary files that only the lock's holder writes.
 
     Raises:
         InputError: if another process has the lock, or the folder cannot be written to.
@@ -107,7 +111,7 @@ def claim(folder: Path, name: str, leftovers: str) -> FileLock:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / name)
         lock.acquire(timeout=0)
-        for leftover in folder.glob(leftovers):
+        for leftover in chain.from_iterable(map(folder.glob, leftovers)):
             leftover.unlink()
     except Timeout:
         raise InputError(

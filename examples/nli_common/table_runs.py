@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import importlib
 import statistics
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,9 @@ from nli_common.script import Script
 from nli_common.table_reports import write_table
 from nli_common.tables import Row, Table
 from nli_common.train_runs import train_run
+
+LONGEST_NAME = 200
+"""Bytes of a folder's name that tells a row's options; file systems take 255."""
 
 
 class Settings(NamedTuple):
@@ -80,7 +84,7 @@ def run_table(
     facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
     with contextlib.ExitStack() as held:
         if main:
-            held.callback(claim(output, f".{name}.lock", f".{name}.*{TEMPORARY}").release)
+            held.callback(claim(output, f".{name}.lock", [f".{name}.*{TEMPORARY}"]).release)
         done: list[dict[str, Any]] = []
         for place, (row, settings) in enumerate(zip(table.rows, rows, strict=True), start=1):
             runs = [Run(output / f"{settings.name}-seed{seed}") for seed in range(seeds)]
@@ -154,7 +158,15 @@ def settle(script: Script, row: Row, changes: Mapping[str, str], data: Data) -> 
         own_corpus = _changes(Data(), data)
         changed |= {option: own_corpus[option] for option in ("pairs", "vector_size") if option in own_corpus}
     words = [owner.short_name(kind), *(f"{option}={changed[option]}" for option in sorted(changed))]
-    return Settings(owner, config, recipe, settled, "-".join(words).replace("/", "_"))
+    return Settings(owner, config, recipe, settled, _folder_name("-".join(words).replace("/", "_")))
+
+
+def _folder_name(name: str) -> str:
+    """A name that every file system takes, with room for what stands behind it; a long one ends in its hash."""
+    whole = name.encode()
+    if len(whole) <= LONGEST_NAME:
+        return name
+    return f"{whole[:LONGEST_NAME].decode(errors='ignore')}-{hashlib.sha256(whole).hexdigest()[:12]}"
 
 
 def _changes(before: Any, after: Any) -> dict[str, Any]:

@@ -43,6 +43,7 @@ def train_run(
     _require_options(recipe, seed, checkpoint_seconds)
     # Every process has the same word vectors: sent round anew for each step, they would take most of its time.
     accelerator = Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)])
+    _require_environment(accelerator)
     console = Console(quiet=not accelerator.is_main_process, highlight=False, markup=False, emoji=False)
     corpora = data.corpora()
     labels = scheme_of(corpora["train"].labels, "the training corpus")
@@ -55,6 +56,7 @@ def train_run(
         "recipe": asdict(recipe),
         "seed": seed,
         "processes": accelerator.num_processes,
+        "mixed_precision": accelerator.mixed_precision,
         "labels": list(labels),
         "data": data.identity(corpora),
         **beside(config),
@@ -135,6 +137,20 @@ def _with_rate(recipe: Recipe, script: Script, config: Any) -> Recipe:
             f"--lr is needed with --optimizer {recipe.optimizer}: the paper's is for {script.recipe.optimizer}"
         )
     return dataclasses.replace(recipe, lr=getattr(config, "learning_rate", script.recipe.lr))
+
+
+def _require_environment(accelerator: Accelerator) -> None:
+    """Refuse what Accelerate's environment or configuration asks for and a training here does not do."""
+    steps, precision = accelerator.gradient_accumulation_steps, accelerator.mixed_precision
+    if steps != 1:
+        raise InputError(
+            f"Accelerate's gradient_accumulation_steps must be 1, got {steps}: no gradients are accumulated here"
+        )
+    if precision not in ("no", "bf16"):
+        raise InputError(
+            f"Accelerate's mixed_precision must be no or bf16, got {precision}: the scale of its losses would not "
+            "outlive an interruption"
+        )
 
 
 def _require_options(recipe: Recipe, seed: int, checkpoint_seconds: float) -> None:

@@ -25,6 +25,8 @@ from nli_common.metrics import predictions
 from nli_common.recipe import Recipe, reseed
 from nli_common.runs import Run
 
+SMALLER_BATCHES = "a smaller --batch-size may fit, or leave such pairs out"
+
 
 @dataclass
 class Progressed:
@@ -170,7 +172,7 @@ class Trainer:
         with self._bar() as bar:
             task = bar.add_task(f"epoch {at.epoch + 1}", total=len(self.batches), completed=at.step)
             for batch, weight in islice(zip(self.batches, part.weights(), strict=True), at.step, None):
-                with memory_for(batch.premise, batch.hypothesis):
+                with memory_for(batch.premise, batch.hypothesis, SMALLER_BATCHES):
                     loss_sum += self._step(at, send_to_device(batch, self.accelerator.device), weight)
                 at.step += 1
                 bar.advance(task)
