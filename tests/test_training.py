@@ -218,8 +218,8 @@ def test_what_accelerate_is_asked_for_is_done_or_refused(
     tmp_path: Path, variable: str, value: str, problem: str
 ) -> None:
     environment = {**os.environ, "ACCELERATE_USE_CPU": "true", variable: value}
-    code = "import sys; sys.path[:0] = sys.argv[1:]; import pathlib, test_training; test_training.train_here(pathlib.Path('run'))"
-    command = [sys.executable, "-c", code, *sys.path]
+    code = "import sys; sys.path[:0] = sys.argv[2:]; from test_training import *; train_here(Path(sys.argv[1]))"
+    command = [sys.executable, "-c", code, "run", *sys.path]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert f"InputError: Accelerate's {problem}" in done.stderr and not (tmp_path / "run").exists()
 
