@@ -94,23 +94,22 @@ class Recipe:
 
     def problems(self) -> list[str]:
         """What is wrong with the numbers, in words."""
-        counts = ("batch_size", "epochs", "patience", "restart_epochs", "restart_factor")
-        rates = ("l2", "min_lr", "normalized_decay", "warmup_epochs")
-        checks = {
-            f"--lr must be positive and finite, got {self.lr}": self.lr is not None and not 0 < self.lr < math.inf,
-            f"--clip-norm must be positive, got {self.clip_norm}": self.clip_norm is not None
-            and not self.clip_norm > 0,
-            f"--min-lr must be at most --lr, {self.lr}, got {self.min_lr}": self.optimizer == "adamwr"
-            and self.lr is not None
-            and self.lr < self.min_lr < math.inf,
-        }
-        for name in counts:
+        problems = []
+        if self.lr is not None and not 0 < self.lr < math.inf:
+            problems.append(f"--lr must be positive and finite, got {self.lr}")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            problems.append(f"--clip-norm must be positive, got {self.clip_norm}")
+        if self.optimizer == "adamwr" and self.lr is not None and self.lr < self.min_lr < math.inf:
+            problems.append(f"--min-lr must be at most --lr, {self.lr}, got {self.min_lr}")
+        for name in ("batch_size", "epochs", "patience", "restart_epochs", "restart_factor"):
             value = getattr(self, name)
-            checks[f"--{name.replace('_', '-')} must be at least 1, got {value}"] = value < 1
-        for name in rates:
+            if value < 1:
+                problems.append(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+        for name in ("l2", "min_lr", "normalized_decay", "warmup_epochs"):
             value = getattr(self, name)
-            checks[f"--{name.replace('_', '-')} must be 0 or more and finite, got {value}"] = not 0 <= value < math.inf
-        return [problem for problem, wrong in checks.items() if wrong]
+            if not 0 <= value < math.inf:
+                problems.append(f"--{name.replace('_', '-')} must be 0 or more and finite, got {value}")
+        return problems
 
 
 def reseed(seed: int, process: int, step: int) -> None:
