@@ -1,12 +1,14 @@
 """Length-bucketed batches: complete, reproducible, padded to the longest sentence and no further."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_common.batches import LengthBuckets, PairDataset, loader, shared
+from nli_common.batches import LengthBuckets, PairDataset, evaluation_loader, loader, order_of, shared
 from nli_common.generated import generated_corpus
 from nli_common.lexicon import Lexicon
 
@@ -88,6 +90,21 @@ def test_batches_of_the_same_lengths_are_complete_and_have_no_padding(
     assert order == list(batches.batch_sampler)
     for batch in batches:
         assert len(batch.label) <= batch_size and batch.premise.mask.all() and batch.hypothesis.mask.all()
+
+
+def test_batches_of_the_same_lengths_are_shuffled(dataset: PairDataset) -> None:
+    """Lengths that lie together in an epoch would be forgotten by its end."""
+    batches = loader(dataset, 8, 0, same_lengths=True).batch_sampler
+    lengths = [int(dataset.premise.lengths[batch[0]]) for batch in batches]
+    assert sum(a > b for a, b in pairwise(lengths)) > len(lengths) / 5
+
+
+def test_an_evaluation_reads_no_more_than_it_is_told(dataset: PairDataset) -> None:
+    for limit, count in ((7, 7), (None, 500), (900, 500)):
+        batches = evaluation_loader(dataset, limit)
+        assert sum(len(batch.label) for batch in batches) == count == len(order_of(batches))
+    seven = torch.cat([batch.label for batch in evaluation_loader(dataset, 7)])
+    assert sorted(seven.tolist()) == sorted(dataset.__getitems__(list(range(7))).label.tolist())
 
 
 def test_batches_of_the_same_lengths_depend_on_seed_and_epoch(dataset: PairDataset) -> None:

@@ -20,6 +20,7 @@ from nli_common.data import Sentence
 from nli_common.figures import plot_lines
 from nli_common.lexicon import Lexicon
 from nli_common.script import Aligns
+from nlilayers import FactorizationMachine
 from nlilayers.masking import lengths_to_mask
 from paper_tables.cafe import TABLES
 from strategies import normal
@@ -489,6 +490,28 @@ def test_every_option_has_an_effect(options: dict[str, Any]) -> None:
     assert (model(*pair) - other(*pair)).abs().max() > 1e-6
     shapes, others = ({name: p.shape for name, p in m.state_dict().items()} for m in (model, other))
     assert shapes != others
+
+
+def test_dropout_falls_on_the_lstms_states() -> None:
+    """Before they are pooled: what a pool keeps is not dropped by itself."""
+    model, seen = model_of(dropout=0.5).train(), []
+    model.lstm.register_forward_hook(lambda _, inputs, states: seen.append(states[0]))
+    model.dropout.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model(words(1, 2, 3, pos=(1, 2, 3)), words(4, 5, pos=(1, 2)))
+    assert len(seen) == 4 and torch.equal(seen[0], seen[1]) and torch.equal(seen[2], seen[3])
+
+
+def test_machines_start_as_they_do_by_themselves() -> None:
+    """Xavier's bounds are for matrices that multiply a vector."""
+    torch.manual_seed(0)
+    model = CAFE(CAFEConfig(), TINY)
+    ours = [
+        float(machine.factors.detach().std())
+        for machine in model.modules()
+        if isinstance(machine, FactorizationMachine)
+    ]
+    theirs = [float(FactorizationMachine(n, 150).factors.detach().std()) for n in (600, 300)]
+    assert ours and all(any(abs(a / b - 1) < 0.05 for b in theirs) for a in ours)
 
 
 def test_dropout_follows_each_layer_in_training_alone() -> None:

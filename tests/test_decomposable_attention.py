@@ -120,14 +120,21 @@ def test_peer_bug_8_adagrads_accumulator_starts_at_a_tenth() -> None:
     assert all(torch.all(state["sum"] == 0.1) for state in optimizer.state.values())
 
 
+@both_models
 @given(premise=sentence(), hypothesis=sentence())
-def test_the_whole_forward_equals_the_loop(premise: Sentence, hypothesis: Sentence) -> None:
-    """Eqs 1 to 5, with NULL before each sentence, one pair at a time and without padding."""
-    model = model_of()
+def test_the_whole_forward_equals_the_loop(intra_attention: bool, premise: Sentence, hypothesis: Sentence) -> None:
+    """Eqs 1 to 7, with NULL before each sentence, one pair at a time and without padding."""
+    model = model_of(intra_attention=intra_attention)
 
     def words(sentence: Sentence, row: int) -> list[list[float]]:
         vectors = [model.embedding.words.vectors[t] for t in sentence.tokens[row][sentence.mask[row]]]
-        return [model.projection(v).tolist() for v in (model.embedding.null, *vectors)]
+        a = [model.projection(v).tolist() for v in (model.embedding.null, *vectors)]
+        if model.intra is None:
+            return a
+        bias = model.intra.prior.bias.tolist()
+        f = oracles.scores(a, a, of(model.intra.feedforward))
+        aligned = oracles.intra_align(a, f, lambda distance: oracles.bucket_bias(bias, distance, max_distance=2))
+        return [[*a_i, *aligned_i] for a_i, aligned_i in zip(a, aligned, strict=True)]
 
     def of(module: torch.nn.Module):
         return lambda x: module(torch.tensor(x, dtype=torch.float64)).tolist()
@@ -213,6 +220,21 @@ def test_the_logits_are_not_symmetric(premise: Sentence, hypothesis: Sentence) -
     assert (model(premise, hypothesis) - model(hypothesis, premise)).abs().max() > 1e-6 or all(
         torch.equal(a, b) for a, b in zip(premise[:2], hypothesis[:2], strict=True)
     )
+
+
+def test_null_is_as_long_as_the_words_are() -> None:
+    vectors = normal(0, 40, 7)
+    small, large = (model_of(lexicon=Lexicon(TINY.words, size * vectors)).embedding for size in (1, 100))
+    assert_close(large.null, 100 * small.null)
+    assert 0.2 < float(small.null.std() / vectors.std()) < 5
+
+
+def test_every_layer_of_a_network_is_rectified() -> None:
+    """Parikh et al. 2016, section 3: feed-forward networks of ReLU units, the last layer's as well."""
+    network, x = feedforward(3, 4, 5).double(), normal(0, 20, 3, scale=3)
+    (w1, b1), (w2, b2) = ((layer.weight, layer.bias) for layer in network if isinstance(layer, torch.nn.Linear))
+    assert_close(network(x), (w2 @ (w1 @ x.mT + b1[:, None]).clamp(min=0) + b2[:, None]).clamp(min=0).mT)
+    assert network(x).min() == 0 < network(x).max()
 
 
 def test_null_is_a_real_token_that_training_leaves_alone() -> None:

@@ -383,6 +383,17 @@ def test_a_residual_unit_adds_what_enters(words: strategies.Sentences) -> None:
     assert_close(narrower(words.x, words.mask), narrower.shortcut(words.x) * real, atol=1e-12, rtol=1e-12)
 
 
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_dropout_lies_between_gated_linear_units_and_not_before_the_first(num_layers: int) -> None:
+    encoder = GatedLinearEncoder(4, 5, num_layers, kernel_size=3, dropout=0.9, residual=False)
+    x, mask = torch.randn(2, 6, 4), torch.ones(2, 6, dtype=torch.bool)
+    seen: list[Tensor] = []
+    encoder.dropout.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    dropped = encoder.train()(x, mask)
+    assert [y.shape[-1] for y in seen] == (num_layers - 1) * [5]
+    assert torch.equal(dropped, encoder.eval()(x, mask)) == (num_layers == 1)
+
+
 def test_gated_linear_units_start_near_the_variance_of_their_input() -> None:
     x, mask = torch.randn(8, 40, 200), torch.ones(8, 40, dtype=torch.bool)
     for residual in (False, True):

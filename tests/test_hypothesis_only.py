@@ -42,6 +42,22 @@ def test_the_whole_forward_equals_the_loop(premise: Sentence, hypothesis: Senten
         assert_close(logits[row], torch.tensor(expected, dtype=torch.float64), atol=1e-10, rtol=1e-9)
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_dropout_is_where_it_is_said_to_be(place: int) -> None:
+    """On the words' vectors, and before both layers of the classifier: each alone changes what training sees."""
+    model = model_of(dropout=0.5).train()
+    found = [part for part in model.modules() if isinstance(part, nn.Dropout)]
+    assert len(found) == 3
+    for k, part in enumerate(found):
+        part.p = 0.5 * (k == place)
+    seen: list[torch.Tensor] = []
+    found[place].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    sentence = full([1, 2, 3])
+    expected = model.eval()(sentence, sentence)
+    assert any(not torch.equal(model.train()(sentence, sentence), expected) for _ in range(20))
+    assert seen[0].shape[-1] == (models.TINY.dim, 10, 5)[place]
+
+
 @given(premise=sentences(), other=sentences(), hypothesis=sentences())
 def test_the_premise_changes_nothing(premise: Sentence, other: Sentence, hypothesis: Sentence) -> None:
     model = model_of()

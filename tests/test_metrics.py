@@ -62,6 +62,21 @@ def test_long_sentences_are_read_few_at_a_time(monkeypatch: pytest.MonkeyPatch) 
     assert len(model.shapes) == 8, "one that is too long by itself is read by itself"
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_a_model_is_in_evaluation_while_it_is_read_and_then_as_before(training: bool) -> None:
+    class Watched(Longer):
+        def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+            assert not self.training
+            return super().forward(premise, hypothesis)
+
+    corpus = Corpus.from_pairs([Pair(["a"], ["b"], "neutral", ["X"], ["Y"])], "this test")
+    lexicon = Lexicon.random(corpus.words, 2, tags=corpus.tags)
+    batches = evaluation_loader(PairDataset(corpus, lexicon, ("entailment", "neutral"), [""]))
+    model = Watched().train(training)
+    predictions(model, batches, Accelerator(cpu=True))
+    assert model.training == training
+
+
 class Huge(Longer):
     """Wants more memory than there is for a sentence of 60 words."""
 

@@ -65,7 +65,43 @@ def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path: Path) -> None:
     assert found == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("without", [{"clip_norm": None}, {"warmup_epochs": 0.0}, {"normalized_decay": 0.0}])
+class Clock:
+    """A second for every look at it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0
+
+    def perf_counter(self) -> int:
+        self.seconds += 1
+        return self.seconds
+
+
+@pytest.mark.parametrize("checkpoint_seconds", [0.0, 1e9])
+def test_the_seconds_of_a_training_are_those_of_its_epochs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpoint_seconds: float
+) -> None:
+    """Each counted once, those before a checkpoint as well as those behind it."""
+    clock = Clock()
+    monkeypatch.setattr("nli_common.training.time", clock)
+    train_run(SCRIPT, CONFIG, RECIPE, DATA, 3, Run(tmp_path / "run"), checkpoint_seconds)
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    seconds = RECIPE.epochs * DATA.pairs / metrics["pairs_per_second"]
+    steps = RECIPE.epochs * -(-DATA.pairs // RECIPE.batch_size)
+    assert steps <= seconds <= clock.seconds
+
+
+def test_the_dev_accuracy_of_the_best_epoch_is_that_of_all_pairs(tmp_path: Path) -> None:
+    """Not the mean of its batches, of which the last is smaller."""
+    data = dataclasses.replace(DATA, pairs=8 * 300)
+    train_run(SCRIPT, CONFIG, dataclasses.replace(RECIPE, epochs=1), data, 0, Run(tmp_path / "run"))
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["dev"]["pairs"] == 300
+    assert metrics["history"][0]["dev"] == pytest.approx(metrics["dev"]["accuracy"], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "without", [{"same_lengths": True}, {"clip_norm": None}, {"warmup_epochs": 0.0}, {"normalized_decay": 0.0}]
+)
 def test_each_part_of_the_recipe_has_an_effect(without: dict[str, Any], tmp_path: Path) -> None:
     """So the loop above would tell a run that lacks it."""
     whole = history(RECIPE, 3, tmp_path / "whole")
