@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAt
 from nli_common.batches import PairDataset, loader
 from nli_common.data import Sentence
 from nli_common.errors import InputError
+from nli_common.evaluating import evaluate_on
 from nli_common.inputs import Data
 from nli_common.models import build
 from nli_common.recipe import Recipe, reseed
@@ -123,6 +125,42 @@ def test_the_best_epochs_weights_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     )
     history(dataclasses.replace(RECIPE, epochs=3), 0, tmp_path / "run")
     assert len(kept) == 2, "after the first epoch and after the second"
+
+
+def test_what_a_run_reports_is_of_the_best_epochs_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, gold, run = iter([9, 5, 7, 6]), torch.zeros(10), Run(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr("nli_common.training.predictions", lambda *_: (torch.arange(10) >= next(right), gold, gold))
+        history(dataclasses.replace(RECIPE, epochs=4, lr=0.03), 0, run.folder)
+    metrics = json.loads(run.metrics.read_text())
+    assert metrics["best_epoch"] == 1
+    corpora = DATA.corpora()
+    for split in ("test", "dev", "train"):
+        _, told = evaluate_on(SCRIPT, [run], corpora[split], split)
+        assert metrics[split] == told
+
+
+def test_a_run_reports_all_of_dev_and_test_and_the_first_training_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nli_common.train_runs.TRAIN_SAMPLE", 10)
+    history(dataclasses.replace(RECIPE, epochs=1), 0, tmp_path / "run")
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert {split: metrics[split]["pairs"] for split in ("train", "dev", "test")} == {
+        "train": 10,
+        "dev": 25,
+        "test": 50,
+    }
+
+
+def test_dropout_is_drawn_anew_for_every_seed_process_and_step() -> None:
+    def drawn(seed: int, process: int, step: int) -> float:
+        reseed(seed, process, step)
+        return float(torch.rand(()))
+
+    places = list(product(range(3), range(3), range(20)))
+    assert len({drawn(*place) for place in places}) == len(places)
+    assert drawn(2, 1, 7) == drawn(2, 1, 7)
 
 
 def test_what_a_run_draws_is_of_the_model_without_dropout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
