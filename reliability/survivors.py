@@ -171,6 +171,9 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
         },
         "More room than the words need, or none set aside.": {
+            "functional._position.sinusoidal_encoding": [
+                "device = torch.empty(1, device=device).device",
+            ],
             "functional._char_ngram.char_ngrams": [
                 "missing = max(ngram_size + points.shape[1], 0)",
                 "missing = max(ngram_size - points.shape[1], 1)",

@@ -16,13 +16,13 @@ from nli_common.lexicon import Lexicon
 @pytest.fixture(scope="module")
 def dataset() -> PairDataset:
     corpus = generated_corpus(500, "train")
-    lexicon = Lexicon.random(reversed(corpus.words), 3, tags=corpus.tags[1:])
+    lexicon = Lexicon.random(reversed(corpus.words), 3, tags=corpus.tags[:-1])
     return PairDataset(corpus, lexicon, corpus.labels[::-1], corpus.phenomena[::-1])
 
 
 def test_a_batch_is_the_pairs_themselves(dataset: PairDataset) -> None:
     corpus = generated_corpus(500, "train")
-    lexicon = Lexicon.random(reversed(corpus.words), 3, tags=corpus.tags[1:])
+    lexicon = Lexicon.random(reversed(corpus.words), 3, tags=corpus.tags[:-1])
     rows = [7, 3, 499]
     batch = dataset.__getitems__(rows)
     for side, sentence in ((corpus.premise, batch.premise), (corpus.hypothesis, batch.hypothesis)):
@@ -59,6 +59,28 @@ def test_the_order_depends_on_seed_and_epoch_alone() -> None:
     assert list(first) != list(twin)
     first.start_epoch(0)
     assert list(first) == list(twin)
+
+
+def test_seed_and_epoch_are_not_added_up() -> None:
+    lengths = np.random.default_rng(0).integers(1, 30, 300)
+    first, second = LengthBuckets(lengths, 8, 0), LengthBuckets(lengths, 8, 1)
+    first.start_epoch(1)
+    assert list(first) != list(second)
+
+
+@pytest.mark.parametrize("same_lengths", [False, True])
+def test_batches_are_of_other_pairs_in_each_epoch(dataset: PairDataset, same_lengths: bool) -> None:
+    """Not the same ones in another order."""
+    sampler = loader(dataset, 8, 0, same_lengths=same_lengths).batch_sampler
+    full = [{frozenset(batch) for batch in sampler if len(batch) == 8}]
+    sampler.start_epoch(1)
+    full.append({frozenset(batch) for batch in sampler if len(batch) == 8})
+    assert full[0] and len(full[0] & full[1]) < len(full[0]) / 2
+
+
+def test_an_evaluation_reads_short_premises_first(dataset: PairDataset) -> None:
+    lengths = dataset.premise.lengths[order_of(evaluation_loader(dataset)).numpy()]
+    assert lengths.tolist() == sorted(dataset.premise.lengths.tolist())
 
 
 def test_batches_hold_sentences_of_similar_length() -> None:

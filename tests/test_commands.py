@@ -151,6 +151,18 @@ def test_one_pair_that_does_not_fit_is_told_in_one_line(
             command(decomposable_attention.SCRIPT, Run(run), "a dog", "a", place)
 
 
+def test_trained_vectors_are_no_corpus_of_ones_own() -> None:
+    """The paper's recipe goes with ``--train``, not with every option that begins so."""
+    script = SCRIPT.with_name("esim.py")
+    helps = [run_script("train", *words, "--help", script=script).stdout for words in ((), ("--train-vectors",))]
+    own = run_script("train", "--train", "x.tsv", "--help", script=script).stdout
+
+    def epochs(text: str) -> str:
+        return next(line for line in text.splitlines() if "--epochs" in line)
+
+    assert epochs(helps[0]) == epochs(helps[1]) != epochs(own)
+
+
 def test_vectors_are_read_once_for_all_runs(
     run: Path, corpora: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

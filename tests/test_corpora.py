@@ -93,6 +93,18 @@ def test_the_labels_that_multinli_hides_are_none(tmp_path: Path) -> None:
     assert pair.label == "-"
 
 
+def test_a_phenomenon_stands_before_a_genre(tmp_path: Path) -> None:
+    row = json.loads(snli_line()) | {"genre": "fiction", "phenomenon": "negation"}
+    (pair,) = read_pairs(write(tmp_path / "mnli.jsonl", json.dumps(row)))
+    assert pair.phenomenon == "negation"
+
+
+@pytest.mark.parametrize("text", ["neutral\tb a\ta b\n", "neutral\ta b\tb a\n", "entailment\ta b\ta b\n"])
+def test_corpora_that_differ_anywhere_have_other_digests(tmp_path: Path, text: str) -> None:
+    first, other = (write(tmp_path / f"{k}.tsv", HEADER + t) for k, t in enumerate(("neutral\ta b\ta b\n", text)))
+    assert open_corpus(first, tmp_path).digest != open_corpus(other, tmp_path).digest
+
+
 def test_a_folder_whose_name_is_no_text_can_be_read(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"caf\xe9")
     try:

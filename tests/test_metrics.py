@@ -23,6 +23,14 @@ def test_metrics_counted_by_hand() -> None:
     assert found["accuracy"] == pytest.approx(4 / 6) and found["pairs"] == 6
 
 
+def test_accuracy_is_of_pairs_and_not_of_batches() -> None:
+    """257 pairs: 256 that are right, and one by itself that is wrong."""
+    label = torch.zeros(257, dtype=torch.long)
+    predicted = label.index_fill(0, torch.tensor([256]), 1)
+    found = metrics_of(predicted, label, label, ("a", "b"), [""])
+    assert found["accuracy"] == pytest.approx(256 / 257, abs=1e-6)
+
+
 class Longer(nn.Module):
     """Class 1 where the premise has more words than the hypothesis; remembers how much it was given at once."""
 

@@ -153,6 +153,15 @@ def test_a_run_reports_all_of_dev_and_test_and_the_first_training_pairs(
     }
 
 
+def test_what_a_run_draws_is_of_its_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr("nli_common.train_runs.plot_confusion", lambda confusion, *_: drawn.append(confusion))
+    monkeypatch.setattr("nli_common.train_runs.plot_first_pair", lambda _, corpus, *__: drawn.append(corpus.digest))
+    history(dataclasses.replace(RECIPE, epochs=1), 0, tmp_path / "run")
+    test = json.loads((tmp_path / "run" / "metrics.json").read_text())["test"]
+    assert drawn == [test["confusion"], DATA.corpora()["test"].digest]
+
+
 def test_dropout_is_drawn_anew_for_every_seed_process_and_step() -> None:
     def drawn(seed: int, process: int, step: int) -> float:
         reseed(seed, process, step)
