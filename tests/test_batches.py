@@ -78,7 +78,8 @@ def test_batches_are_of_other_pairs_in_each_epoch(dataset: PairDataset, same_len
     assert full[0] and len(full[0] & full[1]) < len(full[0]) / 2
 
 
-def test_an_evaluation_reads_short_premises_first(dataset: PairDataset) -> None:
+def test_an_evaluation_reads_short_premises_first(dataset: PairDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nli_common.batches.EVALUATION_BATCH", 16)
     lengths = dataset.premise.lengths[order_of(evaluation_loader(dataset)).numpy()]
     assert lengths.tolist() == sorted(dataset.premise.lengths.tolist())
 
