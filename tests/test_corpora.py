@@ -93,6 +93,10 @@ def test_the_labels_that_multinli_hides_are_none(tmp_path: Path) -> None:
     assert pair.label == "-"
 
 
+def test_letters_with_marks_are_one_character() -> None:
+    assert split_text("Zu\u0308rich") == ["Z\u00fcrich"]
+
+
 def test_a_phenomenon_stands_before_a_genre(tmp_path: Path) -> None:
     row = json.loads(snli_line()) | {"genre": "fiction", "phenomenon": "negation"}
     (pair,) = read_pairs(write(tmp_path / "mnli.jsonl", json.dumps(row)))

@@ -8,7 +8,18 @@ import torch
 from torch import nn
 
 from nli_common.corpora import Pair
-from nli_common.generated import ANTONYM, HYPERNYM, LABELS, NUMBERS, SYNONYM, generated_corpus, generated_pairs
+from nli_common.generated import (
+    ANTONYM,
+    HYPERNYM,
+    LABELS,
+    NOUN_NUMBER,
+    NUMBERS,
+    SYNONYM,
+    VERB_NUMBER,
+    _split_of,
+    generated_corpus,
+    generated_pairs,
+)
 from nli_common.inputs import Data
 
 PHENOMENA = {
@@ -183,6 +194,14 @@ def test_negation_turns_inclusion_round(pairs: list[Pair]) -> None:
             assert pair.label == "entailment" and [SYNONYM.get(w, w) for w in bare[0]] != bare[0]
         else:
             assert pair.label == ("entailment" if places == [False, True] else "neutral")
+
+
+def test_each_split_has_its_share_of_pairs_and_of_combinations() -> None:
+    corpora = Data(pairs=800).corpora()
+    assert {name: len(corpus) for name, corpus in corpora.items()} == {"train": 800, "dev": 100, "test": 200}
+    splits = Counter(_split_of(noun, verb) for noun in NOUN_NUMBER for verb in VERB_NUMBER)
+    shares = {name: count / splits.total() for name, count in splits.items()}
+    assert shares == pytest.approx({"train": 0.8, "dev": 0.1, "test": 0.1}, abs=0.005)
 
 
 def test_the_splits_are_their_own() -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,7 +15,7 @@ from torch.testing import assert_close
 
 from nli_common.errors import InputError
 from nli_common.inputs import Data
-from nli_common.lexicon import NUM_HASHED, Lexicon
+from nli_common.lexicon import GLOVE_LENGTH, NUM_HASHED, Lexicon
 from nli_common.vectors import read_vectors
 
 GLOVE = "the 0.5 1.0 -2.0\n. . . 9 9 9\nDog 1e-2 0 3\n日本 7 8 9\ndog 4 5 6\n"
@@ -284,6 +285,38 @@ def test_lengths_that_data_asks_for(tmp_path: Path) -> None:
     assert_close(torch.stack([length for length, _ in lengths[::2]]), torch.tensor([5.0, 1.0, 1.0]))
     assert [bool(spread > 0.1) for _, spread in lengths] == [True] * 4 + [False] * 2
     assert all(one not in identities[:place] for place, one in enumerate(identities))
+
+
+def files_of(folder: Path, dev: str = "a cat", dev_tags: str = "A B", vectors: str = "1 2") -> Data:
+    """A corpus of one training and one dev pair, and a file of vectors."""
+    head = "gold_label\tsentence1\tsentence2\tpos1\tpos2\n"
+    (folder / "train.tsv").write_text(head + "neutral\ta dog\ta cat\tX Y\tX Z\n")
+    (folder / "dev.tsv").write_text(head + f"neutral\t{dev}\t{dev}\t{dev_tags}\t{dev_tags}\n")
+    (folder / "v.txt").write_text(f"a {vectors}\n")
+    return Data(folder / "train.tsv", folder / "dev.tsv", vectors=folder / "v.txt", cache=folder / "cache")
+
+
+@pytest.mark.parametrize("other", [{"dev": "a dog"}, {"dev_tags": "A A"}, {"vectors": "1 3"}])
+def test_inputs_are_told_by_what_the_files_hold_and_not_by_their_names(tmp_path: Path, other: dict[str, str]) -> None:
+    identities = []
+    for options in ({}, {}, other):
+        data = files_of(tmp_path, **options)
+        shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+        identities.append(data.identity(data.corpora()))
+    assert identities[0] == identities[1] != identities[2]
+
+
+def test_tags_are_those_of_the_training_pairs(tmp_path: Path) -> None:
+    data = files_of(tmp_path)
+    assert data.lexicon(data.corpora()).tags == ["X", "Y", "Z"]
+
+
+@pytest.mark.parametrize("dim", [20, 300])
+def test_random_vectors_are_as_long_as_gloves_and_of_their_seed(dim: int) -> None:
+    words = [str(k) for k in range(500)]
+    first, twin, other = (Lexicon.random(words, dim, seed=seed).vectors for seed in (0, 0, 1))
+    assert torch.equal(first, twin) and not torch.equal(first, other)
+    assert float(first.square().sum(1).mean().sqrt()) == pytest.approx(GLOVE_LENGTH, rel=0.05)
 
 
 def test_the_alphabet_is_that_of_the_first_words(tmp_path: Path) -> None:
