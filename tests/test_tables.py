@@ -118,10 +118,14 @@ def test_what_is_right_comes_in_the_corpus_s_order(trained: Path, data: Data) ->
     run, corpus = Run(trained / f"{settings}-seed0"), open_corpus(data.test, data.cache)
     right, _ = table_runs.evaluate_on(SCRIPT, [run], corpus, "test")
     lexicon, labels = Lexicon.load(run.lexicon), run.read_config()["labels"]
-    model, pairs = restore(SCRIPT, run, lexicon), PairDataset(corpus, lexicon, labels, corpus.phenomena)
+    model, pairs = restored(run), PairDataset(corpus, lexicon, labels, corpus.phenomena)
     with torch.inference_mode():
         each = [bool(model(b.premise, b.hypothesis).argmax() == b.label[0]) for b in map(pairs.__getitem__, range(60))]
     assert right.tolist() == each and 0 < sum(each) < len(each) == len(corpus)
+
+
+def restored(run: Run) -> torch.nn.Module:
+    return restore(SCRIPT, run, Lexicon.load(run.lexicon))
 
 
 def test_an_ensemble_averages_probabilities(trained: Path, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,6 +140,8 @@ def test_an_ensemble_averages_probabilities(trained: Path, data: Data, monkeypat
     )
     table_runs.evaluate_on(SCRIPT, runs, corpus, "test")
     assert isinstance(asked[0], Ensemble) and len(asked[0].models) == 2
+    for model, run in zip(asked[0].models, runs, strict=True):
+        torch.testing.assert_close(model.compare.state_dict(), restored(run).compare.state_dict(), rtol=0, atol=0)
 
     class Fixed(torch.nn.Module):
         def __init__(self, logits: list[float]) -> None:
