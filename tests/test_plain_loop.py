@@ -82,14 +82,22 @@ class Clock:
 def test_the_seconds_of_a_training_are_those_of_its_epochs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpoint_seconds: float
 ) -> None:
-    """Each counted once, those before a checkpoint as well as those behind it."""
-    clock = Clock()
+    """Each counted once, those before a checkpoint as well as those behind it, and those after the best epoch."""
+    clock, gold = Clock(), torch.zeros(10)
     monkeypatch.setattr("nli_common.training.time", clock)
+    monkeypatch.setattr("nli_common.training.predictions", lambda *_: (gold, gold, gold))
     train_run(SCRIPT, CONFIG, RECIPE, DATA, 3, Run(tmp_path / "run"), checkpoint_seconds)
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     seconds = RECIPE.epochs * DATA.pairs / metrics["pairs_per_second"]
     steps = RECIPE.epochs * -(-DATA.pairs // RECIPE.batch_size)
-    assert steps <= seconds <= clock.seconds
+    assert metrics["best_epoch"] == 1 and steps <= seconds <= clock.seconds
+
+
+def test_the_speed_of_reading_is_that_of_the_test_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nli_common.train_runs.time", Clock())
+    history(dataclasses.replace(RECIPE, epochs=1), 0, tmp_path / "run")
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["inference_pairs_per_second"] == metrics["test"]["pairs"] == 50
 
 
 def test_the_dev_accuracy_of_the_best_epoch_is_that_of_all_pairs(tmp_path: Path) -> None:
