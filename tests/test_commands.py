@@ -231,7 +231,7 @@ def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corp
     again = json.loads((run / "evaluation-test.json").read_text())["test"]
     assert again == metrics
     other = tmp_path / "other.tsv"
-    other.write_text("gold_label\tsentence1\tsentence2\nneutral\ta zebra\ta quokka DOG\n-\ta\tb\n")
+    other.write_text("gold_label\tsentence1\tsentence2\nneutral\ta zebra\ta quokka SLEEPING\n-\ta\tb\n")
     done = run_script("evaluate", "--run", run, "--test", other, "--cache", cache, "--vectors", run.parent / "v.npz")
     assert done.returncode == 0 and "2 of 4 words are new and hashed; 1 pairs without a label dropped" in done.stdout
 
