@@ -112,10 +112,7 @@ def test_corpora_that_differ_anywhere_have_other_digests(tmp_path: Path, row: st
 
 def test_a_folder_whose_name_is_no_text_can_be_read(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"caf\xe9")
-    try:
-        folder.mkdir()
-    except OSError:
-        pytest.skip("the file system takes no such name")
+    folder.mkdir()
     path = write(folder / "pairs.tsv", HEADER + "neutral\ta\tb\n")
     for _ in range(2):
         assert len(open_corpus(path, tmp_path / "cache")) == 1

@@ -163,13 +163,17 @@ def test_new_words_come_behind_the_old_ones(tmp_path: Path) -> None:
     assert lexicon.extended(["the"]) is lexicon
 
 
+def learned(lexicon: Lexicon, path: Path, words: list[str]) -> Lexicon:
+    return lexicon.with_vectors(lexicon.missing_vectors(path, words), path)
+
+
 def test_new_words_can_bring_their_vectors(tmp_path: Path) -> None:
     path = write_vectors(tmp_path, "txt")
-    lexicon = lexicon_of(path).learned_from(path, ["dog", "the", "zebra"])
+    lexicon = learned(lexicon_of(path), path, ["dog", "the", "zebra"])
     assert lexicon.vectors[lexicon.index["dog"]].tolist() == [4.0, 5.0, 6.0] and "zebra" not in lexicon.index
     other = write_vectors(tmp_path, "gz", "cat 1 2\n")
     with pytest.raises(InputError, match=r"vectors.gz: has vectors of 2 dimensions, the run's have 3"):
-        lexicon.learned_from(other, ["cat"])
+        learned(lexicon, other, ["cat"])
 
 
 def test_a_file_that_knows_no_word_is_refused(tmp_path: Path) -> None:
@@ -247,7 +251,7 @@ def test_vectors_of_unit_length(tmp_path: Path) -> None:
     assert any(torch.equal(lexicon.vectors[lexicon.index["quokka"]], row) for row in lexicon.hashed)
     assert lexicon.hashed.std() == pytest.approx(1, abs=0.1) and lexicon.hashed.mean() == pytest.approx(0, abs=0.2)
     lexicon.save(tmp_path / "l")
-    later = Lexicon.load(tmp_path / "l").learned_from(tmp_path / "v.npz", ["cat"])
+    later = learned(Lexicon.load(tmp_path / "l"), tmp_path / "v.npz", ["cat"])
     assert_close(later.vectors[later.index["cat"]], torch.tensor([0.0, 1.0]))
     random = Lexicon.random(["a", "b"], 7).of_unit_length()
     assert_close(random.vectors.norm(dim=1), torch.ones(2))
@@ -327,4 +331,4 @@ def test_the_alphabet_is_that_of_the_first_words(tmp_path: Path) -> None:
     np.savez(tmp_path / "v.npz", words=np.array(["dog", "xi"]), vectors=np.eye(2))
     read = Lexicon.from_file(tmp_path / "v.npz", ["dog", "cat"])
     assert read.alphabet == ["a", "c", "d", "g", "o", "t"]
-    assert read.learned_from(tmp_path / "v.npz", ["xi"]).alphabet == read.alphabet
+    assert learned(read, tmp_path / "v.npz", ["xi"]).alphabet == read.alphabet

@@ -31,7 +31,8 @@ def test_the_wheel_holds_the_library_and_nothing_else(built: tuple[Path, Path]) 
 
 def test_the_source_distribution_holds_what_is_tracked(built: tuple[Path, Path]) -> None:
     folders = ["src", "tests", "examples", "benchmarks", "reliability", "study", "docs"]
-    files = ["README.md", "CHANGELOG.md", "LICENSE", "Makefile", "constraints.txt", "pyproject.toml", ".gitignore"]
+    texts = ["README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE"]
+    files = [*texts, "Makefile", "constraints.txt", "pyproject.toml", ".gitignore"]
     assert names(built[1]) == tracked(*folders, *files) | {"PKG-INFO"}
 
 

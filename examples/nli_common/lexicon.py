@@ -127,14 +127,6 @@ class Lexicon:
         lexicon = cls(list(known), torch.stack(list(known.values())), tags=tags, alphabet=alphabet)
         return (lexicon.of_unit_length(unknown=unit_unknown) if unit else lexicon).extended(words)
 
-    def learned_from(self, path: Path, words: Iterable[str]) -> "Lexicon":
-        """This lexicon with those of the words that it lacks and the vector file has.
-
-        Raises:
-            InputError: if the file cannot be read, or its vectors have another width.
-        """
-        return self.with_vectors(self.missing_vectors(path, words), path)
-
     def missing_vectors(self, path: Path, words: Iterable[str]) -> dict[str, Tensor]:
         """What a vector file has for those of the words that this lexicon lacks.
 
