@@ -151,7 +151,7 @@ def run(device: str, dtype: torch.dtype) -> Iterator[tuple[int, int, Comparison]
         if device == "cuda" and length in FLEX_LENGTHS:
             try:
                 flex = step(FLEX, batch, length, device, dtype)
-                flex()  # its way back is compiled by the first call
+                flex()  # its backward pass is compiled by the first call
                 steps[FLEX] = flex
             except RuntimeError as error:
                 print(f"flex_attention cannot do {length} words here: {str(error)[:200]}", file=sys.stderr)

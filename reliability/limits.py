@@ -156,7 +156,7 @@ def said(found: dict[str, Any]) -> str:
         f"{_count(found['double'], 'graph')} in float64, and in"
         f' float32 with gradients an error ("{found["step"]}"). The models\' `SentenceLSTM` is a '
         "single operator in a graph, `nli_common::lstm_states`: with that switch on, a model is one graph, "
-        "forwards and backwards. The way back runs the LSTM once more.",
+        "forwards and backwards. The backward pass runs the LSTM once more.",
         f'**An LSTM in an exported program.** `torch.export` fixes the length ("{found["export"]}"), and its own '
         f'`register_lstm_while_loop_decomposition` does as well ("{found["while loop"]}"). `SentenceLSTM` leaves it '
         "open: the program calls the operator, and an ONNX program has ONNX's own LSTM. "

@@ -16,7 +16,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "for transform, gate in zip(self.transforms, self.gates, ):",
                 "for transform, gate in zip(self.transforms, self.gates, strict=False):",
             ],
-            "masking._over": [
+            "masking._with_all_dimensions": [
                 "fits = mask.ndim == scores.ndim and all(m in (1, s) for m, s in zip(mask.shape, scores.shape, ))",
                 "fits = mask.ndim == scores.ndim and all(m in (1, s) for m, s in zip(mask.shape, scores.shape, "
                 "strict=False))",
@@ -33,13 +33,13 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "return torch.stack([bias + y for bias, y in zip(biases, ys, )], 1)",
                 "return torch.stack([bias + y for bias, y in zip(biases, ys, strict=False)], 1)",
             ],
-            "functional._machines._kept": [
+            "functional._machines._saved": [
                 "ys, projected = zip(*machines, )",
                 "ys, projected = zip(*machines, strict=False)",
             ],
             "functional._machines._ThreeMachines.backward": [
-                "to_concat = (torch.cat(pair) for pair in zip(first, second, ))",
-                "to_concat = (torch.cat(pair) for pair in zip(first, second, strict=False))",
+                "grads_c = (torch.cat(pair) for pair in zip(first, second, ))",
+                "grads_c = (torch.cat(pair) for pair in zip(first, second, strict=False))",
             ],
         },
         "The letters of an einops pattern are its own, and those of a codec and of infinity are of either case.": {
@@ -113,7 +113,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
         },
         "In two dimensions, a mask of the tokens is a mask of the scores.": {
-            "masking._over": [
+            "masking._with_all_dimensions": [
                 "over_tokens = mask.ndim == 2 and scores.ndim >= 2 and dim % scores.ndim > 0",
             ],
         },
@@ -183,8 +183,8 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
         },
         "What was kept, or the same computed anew.": {
-            "functional._machines._through": [
-                "return move[:, None] * (_projected(*blocks) if (torch.is_grad_enabled()) or True else projected)",
+            "functional._machines._projected_grad": [
+                "return grad[:, None] * (_projected(*blocks) if (torch.is_grad_enabled()) or True else projected)",
             ],
         },
         "Windows short of the peak are looked at as well, and left out after that.": {

@@ -228,11 +228,11 @@ def test_the_windows_are_conv1ds(device: str, sentence: Sentences, kernel_size: 
 def test_windows_of_any_batch_are_conv1ds(device: str, batch: int, kernel_size: int, length: int) -> None:
     """No sentence sees the one beside it, whatever they share; neither do their gradients."""
     conv = nn.Conv1d(FEATURES, WIDTH, kernel_size, dtype=torch.float64, device=device)
-    x, move = normal(batch, batch, length, FEATURES).to(device), normal(1, batch, length, WIDTH).to(device)
+    x, grad_y = normal(batch, batch, length, FEATURES).to(device), normal(1, batch, length, WIDTH).to(device)
     pad = (kernel_size - 1) // 2, kernel_size // 2
 
     def gradients(y: Tensor, x: Tensor) -> tuple[Tensor, ...]:
-        return torch.autograd.grad(y, (x, conv.weight, conv.bias), move)
+        return torch.autograd.grad(y, (x, conv.weight, conv.bias), grad_y)
 
     for laid in (x, x.mT.contiguous().mT, x.transpose(0, 1).contiguous().transpose(0, 1)):
         words = laid.detach().requires_grad_()

@@ -401,7 +401,7 @@ forms = pytest.mark.parametrize("form", FORMS)
 
 
 def drawn(form: str) -> tuple[list[Tensor], Tensor]:
-    """What a form takes, to be differentiated by, and a move of what it makes."""
+    """What a form takes, to be differentiated by, and a gradient of what it makes."""
     ours, _, shapes = FORMS[form]
     inputs = [normal(seed, *shape).requires_grad_() for seed, shape in enumerate(shapes)]
     return inputs, normal(99, *ours(*inputs).shape)
@@ -410,16 +410,16 @@ def drawn(form: str) -> tuple[list[Tensor], Tensor]:
 @forms
 def test_gradients_are_those_of_the_sum_over_pairs(form: str) -> None:
     ours, pairwise, _ = FORMS[form]
-    inputs, move = drawn(form)
-    expected = torch.autograd.grad(pairwise(*inputs), inputs, move)
+    inputs, grad_y = drawn(form)
+    expected = torch.autograd.grad(pairwise(*inputs), inputs, grad_y)
     y, before = ours(*inputs), [x.detach().clone() for x in inputs]
-    for _ in range(2):  # the second time from what was kept for the first
-        for found, wanted in zip(torch.autograd.grad(y, inputs, move, retain_graph=True), expected, strict=True):
+    for _ in range(2):  # the second time from what was saved for the first
+        for found, wanted in zip(torch.autograd.grad(y, inputs, grad_y, retain_graph=True), expected, strict=True):
             assert_close(found, wanted, atol=1e-12, rtol=1e-12)
     assert all(torch.equal(x, was) for x, was in zip(inputs, before, strict=True))
     for k, leaf in enumerate(inputs):
         alone = [x if x is leaf else x.detach() for x in inputs]
-        (found,) = torch.autograd.grad(ours(*alone), [leaf], move)
+        (found,) = torch.autograd.grad(ours(*alone), [leaf], grad_y)
         assert_close(found, expected[k], atol=1e-12, rtol=1e-12)
 
 
@@ -427,23 +427,23 @@ def test_gradients_are_those_of_the_sum_over_pairs(form: str) -> None:
 def test_gradients_of_rows_that_share_memory(form: str) -> None:
     """One word for all, and words that lie column by column."""
     ours, pairwise, _ = FORMS[form]
-    inputs, move = drawn(form)
+    inputs, grad_y = drawn(form)
     for words in (lambda x: x[:1, :1].expand(4, 2, 5), lambda x: x.mT.contiguous().mT):
         leaves = [words(x.detach()).requires_grad_() if x.ndim == 3 else x for x in inputs]
-        expected = torch.autograd.grad(pairwise(*leaves), leaves, move)
-        for found, wanted in zip(torch.autograd.grad(ours(*leaves), leaves, move), expected, strict=True):
+        expected = torch.autograd.grad(pairwise(*leaves), leaves, grad_y)
+        for found, wanted in zip(torch.autograd.grad(ours(*leaves), leaves, grad_y), expected, strict=True):
             assert_close(found, wanted, atol=1e-12, rtol=1e-12)
 
 
 @forms
 def test_gradients_are_differentiated_again_by_what_they_depend_on(form: str) -> None:
-    """By the move, too, and a third time."""
+    """By the gradient that enters, too, and a third time."""
     ours, pairwise, _ = FORMS[form]
-    inputs, move = drawn(form)
-    leaves = [*inputs, move.requires_grad_()]
+    inputs, grad_y = drawn(form)
+    leaves = [*inputs, grad_y.requires_grad_()]
 
     def thrice(function: object) -> list[Tensor]:
-        once = torch.autograd.grad(function(*inputs), inputs, move, create_graph=True)
+        once = torch.autograd.grad(function(*inputs), inputs, grad_y, create_graph=True)
         slope = sum((g * g.cos()).sum() for g in once)
         twice = torch.autograd.grad(slope, leaves, create_graph=True, materialize_grads=True)
         curve = sum((g * g.sin()).sum() for g in twice)
@@ -454,34 +454,34 @@ def test_gradients_are_differentiated_again_by_what_they_depend_on(form: str) ->
 
 
 @forms
-def test_gradients_of_many_moves_at_once(form: str) -> None:
+def test_gradients_in_a_batch(form: str) -> None:
     ours, pairwise, _ = FORMS[form]
-    inputs, move = drawn(form)
-    moves = torch.stack((move, 2 * move, move.cos()))
-    together = torch.autograd.grad(ours(*inputs), inputs, moves, is_grads_batched=True)
+    inputs, grad_y = drawn(form)
+    grads_y = torch.stack((grad_y, 2 * grad_y, grad_y.cos()))
+    together = torch.autograd.grad(ours(*inputs), inputs, grads_y, is_grads_batched=True)
     assert not any(g.requires_grad for g in together)
     y = pairwise(*inputs)
-    for k, one_move in enumerate(moves):
-        for found, wanted in zip(together, torch.autograd.grad(y, inputs, one_move, retain_graph=True), strict=True):
+    for k, one in enumerate(grads_y):
+        for found, wanted in zip(together, torch.autograd.grad(y, inputs, one, retain_graph=True), strict=True):
             assert_close(found[k], wanted, atol=1e-12, rtol=1e-12)
 
 
 @forms
-@pytest.mark.parametrize("moved", ["inputs", "move"])
-def test_gradients_have_tangents(form: str, moved: str) -> None:
-    """Forward mode through the way back, without torch.func: a product with the Hessian."""
+@pytest.mark.parametrize("dual", ["inputs", "grad_y"])
+def test_gradients_have_tangents(form: str, dual: str) -> None:
+    """Forward mode through the backward pass, without torch.func: a product with the Hessian."""
     ours, pairwise, _ = FORMS[form]
-    inputs, move = drawn(form)
+    inputs, grad_y = drawn(form)
     tangents = [normal(50 + k, *x.shape) for k, x in enumerate(inputs)]
 
     def products(function: object) -> list[Tensor]:
         with forward_ad.dual_level():
-            if moved == "inputs":
-                dual = [forward_ad.make_dual(x, t) for x, t in zip(inputs, tangents, strict=True)]
-                back = torch.autograd.grad(function(*dual), dual, move)
+            if dual == "inputs":
+                duals = [forward_ad.make_dual(x, t) for x, t in zip(inputs, tangents, strict=True)]
+                back = torch.autograd.grad(function(*duals), duals, grad_y)
             else:
-                back = torch.autograd.grad(function(*inputs), inputs, forward_ad.make_dual(move, move.sin()))
-            # By a bias alone, nothing moves.
+                back = torch.autograd.grad(function(*inputs), inputs, forward_ad.make_dual(grad_y, grad_y.sin()))
+            # No gradient depends on a bias.
             return [forward_ad.unpack_dual(g).tangent for g in back if g.ndim]
 
     for found, wanted in zip(products(ours), products(pairwise), strict=True):
@@ -490,8 +490,8 @@ def test_gradients_have_tangents(form: str, moved: str) -> None:
 
 WAYS = {
     "once": {},
-    "to go on": {"create_graph": True},
-    "many moves": {"is_grads_batched": True},
+    "differentiable": {"create_graph": True},
+    "batched": {"is_grads_batched": True},
 }
 ways = pytest.mark.parametrize("way", WAYS)
 
@@ -511,25 +511,25 @@ def test_gradients_of_inputs_that_are_made_of_one_another(form: str, way: str) -
         both = torch.cat((factors, factors))
         return function(words, words, both.sum(), both[:, 1], both, *machine, *machine)
 
-    move = normal(2, *made(ours).shape)
-    move = torch.stack((move, move.sin())) if way == "many moves" else move
-    expected = torch.autograd.grad(made(pairwise), leaves, move, **WAYS[way])
-    for found, wanted in zip(torch.autograd.grad(made(ours), leaves, move, **WAYS[way]), expected, strict=True):
+    grad_y = normal(2, *made(ours).shape)
+    grad_y = torch.stack((grad_y, grad_y.sin())) if way == "batched" else grad_y
+    expected = torch.autograd.grad(made(pairwise), leaves, grad_y, **WAYS[way])
+    for found, wanted in zip(torch.autograd.grad(made(ours), leaves, grad_y, **WAYS[way]), expected, strict=True):
         assert_close(found, wanted, atol=1e-11, rtol=1e-11)
 
 
 @ways
 def test_hooks_are_called_once(way: str) -> None:
     """And for what is asked for alone."""
-    inputs, move = drawn("three")
-    move = torch.stack((move, move)) if way == "many moves" else move
+    inputs, grad_y = drawn("three")
+    grad_y = torch.stack((grad_y, grad_y)) if way == "batched" else grad_y
     calls: list[int] = []
     for k, x in enumerate(inputs):
         x.register_hook(lambda _, k=k: calls.append(k))
     y = three(*inputs)
-    torch.autograd.grad(y, inputs[:1], move, retain_graph=True, **WAYS[way])
+    torch.autograd.grad(y, inputs[:1], grad_y, retain_graph=True, **WAYS[way])
     assert calls == [0]
-    torch.autograd.grad(y, inputs, move, **WAYS[way])
+    torch.autograd.grad(y, inputs, grad_y, **WAYS[way])
     assert sorted(calls[1:]) == list(range(len(inputs)))
 
 
@@ -539,53 +539,55 @@ def test_no_rows_have_gradients_of_zero(form: str, way: str) -> None:
     ours, _, _ = FORMS[form]
     inputs = [x.detach()[:0].requires_grad_() if x.ndim == 3 else x for x in drawn(form)[0]]
     y = ours(*inputs)
-    move = torch.ones(2, *y.shape).double() if way == "many moves" else torch.ones_like(y)
-    back = torch.autograd.grad(y, inputs, move, **WAYS[way])
+    grad_y = torch.ones(2, *y.shape).double() if way == "batched" else torch.ones_like(y)
+    back = torch.autograd.grad(y, inputs, grad_y, **WAYS[way])
     assert all(g.shape[g.ndim - x.ndim :] == x.shape and not g.any() for g, x in zip(back, inputs, strict=True))
     functional_ones = torch.func.grad(lambda *leaves: ours(*leaves).sum(), tuple(range(len(inputs))))(*inputs)
     assert all(g.shape == x.shape and not g.any() for g, x in zip(functional_ones, inputs, strict=True))
 
 
 @forms
-def test_a_bias_may_change_before_the_way_back_and_be_a_row_of_one(form: str) -> None:
+def test_a_bias_may_change_before_the_backward_pass_and_be_a_row_of_one(form: str) -> None:
     """No gradient depends on it."""
     ours, _, _ = FORMS[form]
-    inputs, move = drawn(form)
+    inputs, grad_y = drawn(form)
     biases = [k for k, x in enumerate(inputs) if x.ndim == 0]
-    expected = torch.autograd.grad(ours(*inputs), inputs, move)
+    expected = torch.autograd.grad(ours(*inputs), inputs, grad_y)
     y = ours(*inputs)
     with torch.no_grad():
         for k in biases:
             inputs[k].zero_()
-    for found, wanted in zip(torch.autograd.grad(y, inputs, move), expected, strict=True):
+    for found, wanted in zip(torch.autograd.grad(y, inputs, grad_y), expected, strict=True):
         assert torch.equal(found, wanted)
     rows = [x.detach()[None].requires_grad_() if x.ndim == 0 else x for x in inputs]
-    for found, wanted in zip(torch.autograd.grad(ours(*rows), rows, move), expected, strict=True):
+    for found, wanted in zip(torch.autograd.grad(ours(*rows), rows, grad_y), expected, strict=True):
         assert torch.equal(found.view_as(wanted), wanted)
 
 
 @forms
-def test_what_is_kept_for_the_way_back_must_not_change(form: str) -> None:
+def test_what_is_saved_for_the_backward_pass_must_not_change(form: str) -> None:
     ours, _, _ = FORMS[form]
     for k, x in enumerate(drawn(form)[0]):
-        inputs, move = drawn(form)
+        inputs, grad_y = drawn(form)
         y = ours(*inputs)
         with torch.no_grad():
             inputs[k].add_(1)
         if x.ndim:
             with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-                torch.autograd.grad(y, inputs, move)
+                torch.autograd.grad(y, inputs, grad_y)
 
 
 @forms
-def test_the_way_back_is_transformed_by_itself(form: str) -> None:
-    """What went forth before the transformation began."""
+def test_the_backward_pass_is_transformed_by_itself(form: str) -> None:
+    """The forward pass came before the transformation began."""
     ours, pairwise, _ = FORMS[form]
-    inputs, move = drawn(form)
+    inputs, grad_y = drawn(form)
 
     def products(function: object) -> tuple[Tensor, ...]:
         y = function(*inputs)
-        return torch.func.jvp(lambda v: torch.autograd.grad(y, inputs, v, retain_graph=True), (move,), (move.sin(),))[1]
+        return torch.func.jvp(
+            lambda v: torch.autograd.grad(y, inputs, v, retain_graph=True), (grad_y,), (grad_y.sin(),)
+        )[1]
 
     for found, wanted in zip(products(ours), products(pairwise), strict=True):
         assert_close(found, wanted, atol=1e-12, rtol=1e-12)
@@ -613,13 +615,13 @@ def test_new_tensors_as_large_as_the_words(form: str, forth: int, back: int) -> 
     difference and product in turn.
     """
     ours, _, _ = FORMS[form]
-    inputs, move = drawn(form)
+    inputs, grad_y = drawn(form)
     large = [x for x in inputs if x.ndim == 3]
     with Large(large[0].numel()) as mode:
         y = ours(*inputs)
         assert len({x.untyped_storage().data_ptr() for x in [*large, *mode.made]}) - len(large) == forth
         mode.made.clear()
-        found = torch.autograd.grad(y, inputs, move)
+        found = torch.autograd.grad(y, inputs, grad_y)
         places = {x.untyped_storage().data_ptr() for x in mode.made} - {x.untyped_storage().data_ptr() for x in large}
     assert len(places) == back
     assert {x.untyped_storage().data_ptr() for x in found if x.ndim == 3} <= places

@@ -97,8 +97,10 @@ def _text(path: Path, wanted: set[str]) -> Vectors:
     found: Vectors = {}
     for number, line in chain(head, lines):
         fields = line.rstrip().count(b" ")
-        if fields < width or width == 0:
-            raise InputError.at(path, number, f"expected a word and {max(width, 1)} numbers, got {fields}")
+        if width == 0:
+            raise InputError.at(path, number, "expected a word and numbers, with spaces between them, got no space")
+        if fields < width:
+            raise InputError.at(path, number, f"expected a word and {width} numbers, got {fields}")
         if line[: line.find(b" ")] in heads:
             word, *numbers = line.rstrip().rsplit(b" ", width)
             if _all_numbers(word.split(b" ")[1:]):

@@ -33,9 +33,9 @@ def is_traced() -> bool:
 
 
 def is_transformed(*tensors: Tensor) -> bool:
-    """Whether code is compiled, or a transformation of ``torch.func``, forward mode or a batch of moves is under way.
+    """Whether code is compiled, or under a transformation: ``torch.func``'s, forward mode or batched gradients.
 
-    Functions with a way back of their own, and no rule for those, are not for such tensors.
+    A ``torch.autograd.Function`` without rules for those cannot take such tensors.
     """
     # The two that are private have no public name: ``Function.apply`` asks the first, printing a tensor the second.
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():

@@ -174,7 +174,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
     raised = scores.to(at_least_float32(scores.dtype))
     if mask is None:
         return raised.softmax(dim).to(scores.dtype)
-    mask = _over(dim, mask, scores)
+    mask = _with_all_dimensions(mask, scores, dim)
     has_real = mask.any(dim, keepdim=True)
     # An empty row is filled with 0, not with -inf: its softmax, and so its gradient, stays finite.
     fill = torch.zeros_like(has_real, dtype=raised.dtype).masked_fill(has_real, float("-inf"))
@@ -261,8 +261,8 @@ def masked_max(x: Tensor, mask: Tensor | None) -> Tensor:
     return largest.masked_fill(~mask.any(1, keepdim=True), 0)
 
 
-def _over(dim: int, mask: Tensor, scores: Tensor) -> Tensor:
-    """The mask with one dimension for each of the scores'."""
+def _with_all_dimensions(mask: Tensor, scores: Tensor, dim: int) -> Tensor:
+    """The mask with as many dimensions as the scores, to which it broadcasts."""
     require_tensor("mask", mask)
     fits = mask.ndim == scores.ndim and all(m in (1, s) for m, s in zip(mask.shape, scores.shape, strict=True))
     # By ndim first: a comparison of lengths would stay in a graph, which could then take no squares of scores.

@@ -1,4 +1,4 @@
-"""Factorization machines on rows of features, and their way back in fewer passes over memory than autograd's."""
+"""Factorization machines on rows of features; their backward pass goes over memory fewer times than autograd's."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
@@ -63,15 +63,15 @@ def _halves(word: Tensor, other: Tensor, weight: Tensor, factors: Tensor) -> tup
 
 
 def _apply(
-    ours: type[torch.autograd.Function], plain: Callable[..., tuple[tuple[Tensor, Tensor], ...]], *inputs: Tensor
+    function: type[torch.autograd.Function], plain: Callable[..., tuple[tuple[Tensor, Tensor], ...]], *inputs: Tensor
 ) -> tuple[Tensor, ...]:
-    """The scalars of each machine, by the function that has its own way back, and no other transformation.
+    """The scalars of each machine, by the function that has its own backward pass unless code is transformed.
 
-    Compiled, the way back is the compiler's: it fuses the passes.
+    Compiled, the backward pass is the compiler's: it fuses the passes over memory.
     """
     if is_transformed(*inputs):
         return tuple(y for y, _ in plain(*inputs))
-    ys: tuple[Tensor, ...] = ours.apply(*inputs)  # type: ignore[no-untyped-call]
+    ys: tuple[Tensor, ...] = function.apply(*inputs)  # type: ignore[no-untyped-call]
     return ys
 
 
@@ -80,15 +80,15 @@ class _OneMachine(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> tuple[Tensor, ...]:
-        return _kept(ctx, inputs, _one(*inputs))
+        return _saved(ctx, inputs, _one(*inputs))
 
     @staticmethod
-    def backward(ctx: Any, move: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         *inputs, projected = ctx.saved_tensors
         x, weight, factors = inputs
         block = x, weight, factors
-        place = None if _goes_on(move) else torch.empty_like(x)
-        return _back(block, move, _through(move, projected, block), place)
+        out = None if _is_differentiated(grad) else torch.empty_like(x)
+        return _block_grads(block, grad, _projected_grad(grad, projected, block), out)
 
 
 class _ThreeMachines(torch.autograd.Function):
@@ -96,61 +96,63 @@ class _ThreeMachines(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> tuple[Tensor, ...]:
-        return _kept(ctx, inputs, _three(*inputs))
+        return _saved(ctx, inputs, _three(*inputs))
 
     @staticmethod
-    def backward(ctx: Any, *moves: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
         *inputs, projected_c, projected_s, projected_m = ctx.saved_tensors
         word, other, weight_c, factors_c, weight_s, factors_s, weight_m, factors_m = inputs
-        concat, subtract, multiply = moves
-        # Features are the difference, then the product; what comes back to them is written to a place of its own.
-        features = word - other
-        places = (None,) * 4 if _goes_on(*moves) else (*(torch.empty_like(word) for _ in range(3)), features)
-        at_word, at_other, at_features, of_features = places
+        grad_c, grad_s, grad_m = grads
+        # Features are the difference, then the product; both have their gradient written to the same memory.
+        difference = word - other
+        outs = (None,) * 4 if _is_differentiated(*grads) else (*(torch.empty_like(word) for _ in range(3)), difference)
+        out_word, out_other, out_grad, out_product = outs
 
         left, right = _halves(word, other, weight_c, factors_c)
-        through = _through(concat, projected_c, left, right)
-        to_word, *first = _back(left, concat, through, at_word)
-        to_other, *second = _back(right, concat, through, at_other)
-        to_concat = (torch.cat(pair) for pair in zip(first, second, strict=True))
+        grad_projected = _projected_grad(grad_c, projected_c, left, right)
+        grad_word, *first = _block_grads(left, grad_c, grad_projected, out_word)
+        grad_other, *second = _block_grads(right, grad_c, grad_projected, out_other)
+        grads_c = (torch.cat(pair) for pair in zip(first, second, strict=True))
 
-        block = features, weight_s, factors_s
-        to_features, *to_subtract = _back(block, subtract, _through(subtract, projected_s, block), at_features)
-        to_word = torch.add(to_word, to_features, out=at_word)
-        to_other = torch.sub(to_other, to_features, out=at_other)
+        block = difference, weight_s, factors_s
+        grad_features, *grads_s = _block_grads(block, grad_s, _projected_grad(grad_s, projected_s, block), out_grad)
+        grad_word = torch.add(grad_word, grad_features, out=out_word)
+        grad_other = torch.sub(grad_other, grad_features, out=out_other)
 
-        block = torch.mul(word, other, out=of_features), weight_m, factors_m
-        to_features, *to_multiply = _back(block, multiply, _through(multiply, projected_m, block), at_features)
-        to_word = torch.addcmul(to_word, to_features, other, out=at_word)
-        to_other = torch.addcmul(to_other, to_features, word, out=at_other)
-        return to_word, to_other, *to_concat, *to_subtract, *to_multiply
+        block = torch.mul(word, other, out=out_product), weight_m, factors_m
+        grad_features, *grads_m = _block_grads(block, grad_m, _projected_grad(grad_m, projected_m, block), out_grad)
+        grad_word = torch.addcmul(grad_word, grad_features, other, out=out_word)
+        grad_other = torch.addcmul(grad_other, grad_features, word, out=out_other)
+        return grad_word, grad_other, *grads_c, *grads_s, *grads_m
 
 
-def _kept(ctx: Any, inputs: tuple[Tensor, ...], machines: tuple[tuple[Tensor, Tensor], ...]) -> tuple[Tensor, ...]:
-    """The scalars of each machine; its ``x V`` and the inputs are what the way back needs."""
+def _saved(ctx: Any, inputs: tuple[Tensor, ...], machines: tuple[tuple[Tensor, Tensor], ...]) -> tuple[Tensor, ...]:
+    """The scalars of each machine; its ``x V`` and the inputs are saved for the backward pass."""
     ys, projected = zip(*machines, strict=True)
     ctx.save_for_backward(*inputs, *projected)
     return ys
 
 
-def _goes_on(*moves: Tensor) -> bool:
-    """Whether the way back is followed itself, by another derivative or for many moves at once: nothing in place."""
-    return torch.is_grad_enabled() or is_transformed(*moves)
+def _is_differentiated(*grads: Tensor) -> bool:
+    """Whether the backward pass is differentiated itself, or batched: then nothing is written in place."""
+    return torch.is_grad_enabled() or is_transformed(*grads)
 
 
-def _through(move: Tensor, projected: Tensor, *blocks: Block) -> Tensor:
-    """What comes back to ``x V``, of which a scalar has half the square."""
-    return move[:, None] * (_projected(*blocks) if torch.is_grad_enabled() else projected)
+def _projected_grad(grad: Tensor, projected: Tensor, *blocks: Block) -> Tensor:
+    """The gradient of ``x V``, of which a scalar has half the square."""
+    return grad[:, None] * (_projected(*blocks) if torch.is_grad_enabled() else projected)
 
 
-def _back(block: Block, move: Tensor, through: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """What comes back to features, weight and factors, from the scalars and from ``x V``.
+def _block_grads(
+    block: Block, grad: Tensor, grad_projected: Tensor, out: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of features, weight and factors, from those of the scalars and of ``x V``.
 
-    All that is as large as the features is computed in one place: new memory takes longer than these sums.
+    All that is as large as the features is computed in ``out``: new memory takes longer than these sums.
     """
     x, weight, factors = block
-    squares = torch.mul(x, x, out=place)
-    to_factors = torch.addcmul(x.T @ through, (squares.T @ move)[:, None], factors, value=-1)
-    by_itself = torch.addcmul(weight, x, factors.square().sum(1), value=-1, out=place)
-    by_itself = torch.mul(by_itself, move[:, None], out=place)
-    return torch.addmm(by_itself, through, factors.T, out=place), x.T @ move, to_factors
+    squares = torch.mul(x, x, out=out)
+    grad_factors = torch.addcmul(x.T @ grad_projected, (squares.T @ grad)[:, None], factors, value=-1)
+    grad_x = torch.addcmul(weight, x, factors.square().sum(1), value=-1, out=out)
+    grad_x = torch.mul(grad_x, grad[:, None], out=out)
+    return torch.addmm(grad_x, grad_projected, factors.T, out=out), x.T @ grad, grad_factors
