@@ -404,9 +404,9 @@ def test_heads_go_back_to_their_starts_and_learn_apart() -> None:
 
 def test_what_is_no_prior_is_refused_by_name() -> None:
     for wrong in (GaussianPrior(), 3, None):
-        with pytest.raises(TypeError, match=f"priors must be several modules, got one {type(wrong).__name__}"):
+        with pytest.raises(TypeError, match=f"priors must be an iterable of modules, got a {type(wrong).__name__}"):
             HeadPriors(wrong)
-    with pytest.raises(TypeError, match="priors must be several modules, got one float among them"):
+    with pytest.raises(TypeError, match="priors must all be modules, got a float"):
         HeadPriors([GaussianPrior(), 0.1])
     nested = HeadPriors([GaussianPrior(), HeadPriors([ZipfPrior(), ZipfPrior()])])
     with pytest.raises(ValueError, match=r"each prior must give a log-bias of shape \(5, 5\), got shape \(2, 5, 5\)"):

@@ -64,7 +64,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path 
         temporary.replace(path)
     except OSError as error:
         reason = error.strerror or error
-        raise InputError(f"{path}: cannot be written ({reason}); mend this and repeat the command") from None
+        raise InputError(f"{path}: cannot be written ({reason}); fix this and repeat the command") from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

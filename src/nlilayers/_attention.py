@@ -40,8 +40,7 @@ class GaussianSelfAttention(nn.Module):
     :math:`\beta` of the prior, Eq 4's by default. All heads share one prior, and each layer has its own;
     :class:`HeadPriors` are one for each head. The paper prints :math:`\tau = 1` for a single head without projections,
     and builds on the Transformer, whose :math:`1/\sqrt{d/h}` is the default here. Sums and softmaxes run over real
-    tokens. Words know their order through the prior alone, and only its distances: padding on the left changes
-    nothing.
+    tokens. Word order enters through the prior alone, as distances: padding on the left changes nothing.
 
     The whole matrix of scores, for which a window is a mask, is computed
 
@@ -60,7 +59,7 @@ class GaussianSelfAttention(nn.Module):
         prior: :math:`\beta`, a module that maps ``(query_length, key_length)`` to a log-bias of that shape (or one
             that broadcasts to it), or to one for each head, ``(h, query_length, key_length)``, as :class:`HeadPriors`
             do; ``None`` is a :class:`GaussianPrior` of its own.
-        bias: whether the projections have biases. (That of the keys is dead: it shifts whole rows of scores.)
+        bias: whether the projections have biases. (That of the keys has no effect: it shifts whole rows of scores.)
         dropout: probability that an attention weight is dropped, in training.
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any. ``"auto"`` means any, too, but
             leaves out what cannot matter: beyond the smallest window that the tolerance allows for the scores at hand

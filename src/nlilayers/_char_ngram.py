@@ -25,7 +25,7 @@ class CharNgramEmbedding(nn.Module):
     most n-grams with the right one, and a word never seen before has a vector like any other.
 
     A word stands between ``<`` and ``>``; one that is then no longer than an n-gram is a single n-gram. N-grams are of
-    characters, so that no letter is torn; the 32-bit FNV-1a hash of their UTF-8 bytes, modulo ``num_embeddings``,
+    characters, not of bytes; the 32-bit FNV-1a hash of their UTF-8 bytes, modulo ``num_embeddings``,
     chooses the vector. The hash is the same in every process and on every machine. (The paper gives neither
     boundaries, nor short words, nor a hash.)
 

@@ -150,8 +150,8 @@ class GatedConvEncoder(nn.Module):
         hidden_size: features of the hidden states and cells.
         num_layers: :math:`L`, the blocks.
         kernel_size: :math:`k`, the words in a window.
-        dropout: probability that a feature of a hidden state is dropped between two blocks, in training. Cells keep
-            theirs. (The paper gives none.)
+        dropout: probability that a feature of a hidden state is dropped between two blocks, in training. Cells are
+            not dropped. (The paper gives no dropout.)
         forget_gate: ``False`` is the paper's ablation, in every block.
         output_gate: ``False`` is the paper's ablation, in every block.
 

@@ -323,7 +323,7 @@ class HeadPriors(nn.Module):
         → ``(h, query_length, key_length)``.
 
     Raises:
-        TypeError: if priors are not several modules, or one gives no tensor.
+        TypeError: if priors are not an iterable of modules, or one gives no tensor.
         ValueError: if there is none, or if one gives more than a matrix.
 
     Example::
@@ -341,11 +341,11 @@ class HeadPriors(nn.Module):
     def __init__(self, priors: Iterable[nn.Module]) -> None:
         super().__init__()
         if not isinstance(priors, Iterable):
-            raise TypeError(f"priors must be several modules, got one {type(priors).__name__}")
+            raise TypeError(f"priors must be an iterable of modules, got a {type(priors).__name__}")
         modules = list(priors)
         for module in modules:
             if not isinstance(module, nn.Module):
-                raise TypeError(f"priors must be several modules, got one {type(module).__name__} among them")
+                raise TypeError(f"priors must all be modules, got a {type(module).__name__}")
         if not modules:
             raise ValueError("priors must have at least one prior, got none")
         self.priors = nn.ModuleList(modules)

@@ -30,7 +30,7 @@ def page(results: Results) -> str:
     ]
     return "\n\n".join(
         (
-            "# Elsewhere than they were trained",
+            "# On other pairs than those they were trained on",
             "Models trained on snli22k, tested on other pairs: accuracy in per cent, mean ± standard deviation over "
             "the seeds. Compare each with the row of the largest class. MoNLI has no contradictions and Breaking NLI "
             "few neutral pairs; predicting a class that a file does not have counts as wrong. Pairs of FraCaS without "

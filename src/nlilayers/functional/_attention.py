@@ -53,7 +53,7 @@ def self_attention_weights(
 
     over the real tokens, and over those within the window alone if there is one. The prior's factor on a weight is the
     bias :math:`\beta` inside the softmax, up to a constant of the row. Adding a constant to a row of scores changes
-    nothing; a bias on the keys, which does just that, is therefore dead.
+    nothing; a bias on the keys, which does just that, therefore has no effect.
 
     Args:
         scores: :math:`s`.
