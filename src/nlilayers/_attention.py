@@ -49,9 +49,10 @@ class GaussianSelfAttention(nn.Module):
     - in compiled and in traced code;
     - with priors that have hooks, and with priors of one's own, unless their attribute ``of_distance`` is ``True``,
       which promises that they are functions of :math:`i - j` alone;
-    - with priors that are :math:`-\infty`, or below -1e30, at a distance of 0 (where it is :math:`-\infty`, a word
-      with no other to attend to has a sum of 0);
-    - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head.
+    - with priors that are at most -1e30 at a distance of 0 (where they are :math:`-\infty`, a word with no other to
+      attend to has a sum of 0);
+    - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head, under ``vmap``, and on the
+      meta device.
 
     Args:
         embed_dim: :math:`d`, the features of a word.

@@ -20,7 +20,7 @@ class Highway(nn.Module):
 
     :math:`P` is the identity where the widths match, and a linear layer of its own where they do not: only the first
     layer's can differ. (The paper calls that projection nonlinear; its parameter counts fix that there is one, and
-    its authors' code has it linear, which is the default here.)
+    one author's code has it linear, which is the default here.)
 
     Args:
         in_features: features that enter.

@@ -25,8 +25,7 @@ def page(results: Results) -> str:
             "A claim holds, or is reversed, where Holm's procedure decides so at 5 per cent, correcting for every row "
             "of the section for which the small budget plans enough seeds, trained yet or not. Undecided does not mean "
             "that there is no difference. The intervals themselves are not corrected for the number of rows, and where "
-            "one side's seeds spread several times as far as the other's, a small p is too small. Until all seeds are "
-            "trained, verdicts are interim looks.",
+            "one side's seeds spread several times as far as the other's, a small p is too small.",
             "## What a part is worth",
             "The variants of a family (GT, GCNN 150, CAFE 150) share the rate and dropout that were [tuned](tuning.md) "
             "for its whole model; a variant that lacks a part might do better with others. Decomposable Attention with "
