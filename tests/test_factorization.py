@@ -609,6 +609,43 @@ class Large(TorchDispatchMode):
         return made
 
 
+class Counted(TorchDispatchMode):
+    """Counts operators."""
+
+    calls = 0
+
+    def __torch_dispatch__(
+        self, function: object, types: object, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
+        self.calls += 1
+        return function(*args, **(kwargs or {}))
+
+
+@forms
+def test_what_is_frozen_costs_nothing(form: str) -> None:
+    """Neither words behind a frozen embedding nor machines that are looked into."""
+    ours, pairwise, _ = FORMS[form]
+    inputs, grad_y = drawn(form)
+    words = [x for x in inputs if x.ndim == 3]
+    machines = [x for x in inputs if x.ndim < 3]
+
+    def calls(trained: list[Tensor]) -> int:
+        for x in inputs:
+            x.requires_grad_(any(x is one for one in trained))
+        expected = torch.autograd.grad(pairwise(*inputs), trained, grad_y)
+        y = ours(*inputs)
+        with Counted() as mode:
+            found = torch.autograd.grad(y, trained, grad_y)
+        for ours_, wanted in zip(found, expected, strict=True):
+            assert_close(ours_, wanted, atol=1e-12, rtol=1e-12)
+        return mode.calls
+
+    count = len(words) ** 2  # blocks of features: one, or the two halves, the difference and the product
+    whole = calls(inputs)
+    # A machine's gradients are six operators (two of them transposes) at least, and those of its features five.
+    assert calls(words) <= whole - 6 * count and calls(machines) <= whole - 5 * count
+
+
 @pytest.mark.parametrize(("form", "forth", "back"), [("one", 2, 1), ("three", 10, 4)])
 def test_new_tensors_as_large_as_the_words(form: str, forth: int, back: int) -> None:
     """Two on the way to the terms of each block, a difference, a product; then the gradients of the words, and two for

@@ -258,12 +258,12 @@ def test_sizes_of_numpy_become_those_of_python() -> None:
         Highway(n(4), n(3), n(2)),
         FactorizationMachine(n(4), n(2)),
         AlignmentFactorization(n(4), n(2)),
-        GatedConvBlock(n(4), n(5), kernel_size=n(3)),
+        GatedConvBlock(n(4), n(5), kernel_size=n(3), forget_gate=np.True_, output_gate=np.False_),
         GatedConvEncoder(n(4), n(5), n(2), kernel_size=n(3), dropout=np.float32(0.5)),
         GaussianSelfAttention(n(4), n(2), dropout=np.float32(0.5), tolerance=np.float64(0.1)),
         SinusoidalPositionalEncoding(n(4)),
         CharNgramEmbedding(n(4), ngram_size=n(3), num_embeddings=n(9)),
-        DistancePrior(n(3), far_buckets=n(1)),
+        DistancePrior(n(3), signed=np.True_, far_buckets=n(1)),
         GaussianPrior(np.float32(0.5), np.float32(-0.5)),
         LinearPrior(np.float32(-0.5)),
     ]
@@ -272,6 +272,28 @@ def test_sizes_of_numpy_become_those_of_python() -> None:
         for part in ours:
             for name, value in vars(part).items():
                 assert not isinstance(value, np.generic), (type(layer).__name__, name)
+
+
+@pytest.mark.filterwarnings("error:overflow")
+def test_sizes_that_numpy_holds_in_a_byte_do_not_overflow() -> None:
+    """Sums and products of them are Python's, and so are no smaller than they should be."""
+    b = np.uint8
+    pairs = [
+        (Highway(b(130), b(250), b(2)), Highway(130, 250, 2)),
+        (FactorizationMachine(b(200), b(2)), FactorizationMachine(200, 2)),
+        (AlignmentFactorization(b(200), b(2)), AlignmentFactorization(200, 2)),
+        (GatedConvBlock(b(100), b(100)), GatedConvBlock(100, 100)),
+        (GatedConvEncoder(b(100), b(101), b(2)), GatedConvEncoder(100, 101, 2)),
+        (GaussianSelfAttention(b(200), b(2)), GaussianSelfAttention(200, 2)),
+        (SinusoidalPositionalEncoding(b(200), start=b(250)), SinusoidalPositionalEncoding(200, start=250)),
+        (CharNgramEmbedding(b(4), num_embeddings=b(255)), CharNgramEmbedding(4, num_embeddings=255)),
+        (DistancePrior(b(255)), DistancePrior(255)),
+        (DistancePrior(b(255), signed=False), DistancePrior(255, signed=False)),
+    ]
+    for ours, wanted in pairs:
+        shapes = ({name: x.shape for name, x in layer.state_dict().items()} for layer in (ours, wanted))
+        assert next(shapes) == next(shapes), type(wanted).__name__
+        assert repr(ours) == repr(wanted)
 
 
 def test_what_lies_on_the_edge_is_taken() -> None:

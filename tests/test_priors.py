@@ -189,6 +189,18 @@ def test_dtype_and_device_are_the_constructors_or_those_moved_to(build, device: 
     assert build(device="meta")(3).device.type == "meta"
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_buckets_gradient_is_a_sum_in_float32(device: str, dtype: torch.dtype) -> None:
+    """Added up in a half, ones stick at 256 or 2,048: the next is less than half the distance to the next number."""
+    prior = DistancePrior(1, device=device, dtype=dtype)
+    bias = prior(70)
+    assert bias.dtype == torch.float32
+    bias.sum().backward()
+    exact = torch.tensor([69.0, 70.0, 69.0, 70.0**2 - 70 - 2 * 69])
+    assert prior.bias.grad is not None and prior.bias.grad.dtype == dtype
+    assert torch.equal(prior.bias.grad.cpu(), exact.to(dtype))
+
+
 @every_prior
 def test_copies_of_priors_agree(build) -> None:
     prior = build()

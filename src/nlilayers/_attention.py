@@ -122,7 +122,7 @@ class GaussianSelfAttention(nn.Module):
         if scale is not None:
             require_finite("scale", scale)
         require_flags(bias=bias)
-        self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
+        self.embed_dim, self.num_heads = embed_dim, num_heads = int(embed_dim), int(num_heads)
         self.window, self.tolerance = _known_window(window), float(tolerance)
         self.dropout = nn.Dropout(float(dropout)) if dropout else nn.Identity()
         self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else float(scale)

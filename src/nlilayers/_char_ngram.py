@@ -75,7 +75,7 @@ class CharNgramEmbedding(nn.Module):
         self.embedding_dim, self.ngram_size = int(embedding_dim), int(ngram_size)
         self.num_embeddings = int(num_embeddings)
         self.seed = int(seed)
-        self.register_buffer("weight", torch.empty(num_embeddings + 1, embedding_dim, device=device, dtype=dtype))
+        self.register_buffer("weight", torch.empty(self.num_embeddings + 1, embedding_dim, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

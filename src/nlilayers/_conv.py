@@ -76,9 +76,10 @@ class GatedConvBlock(nn.Module):
         super().__init__()
         require_positive(in_features=in_features, out_features=out_features, kernel_size=kernel_size)
         require_flags(forget_gate=forget_gate, output_gate=output_gate)
-        self.in_features, self.out_features, self.kernel_size = int(in_features), int(out_features), int(kernel_size)
-        self.forget_gate, self.output_gate = forget_gate, output_gate
-        rows = (1 + forget_gate + output_gate) * out_features
+        in_features, out_features, kernel_size = int(in_features), int(out_features), int(kernel_size)
+        self.in_features, self.out_features, self.kernel_size = in_features, out_features, kernel_size
+        self.forget_gate, self.output_gate = bool(forget_gate), bool(output_gate)
+        rows = (1 + self.forget_gate + self.output_gate) * out_features
         self.weight = nn.Parameter(torch.empty(rows, kernel_size, in_features, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(rows, device=device, dtype=dtype))
         self.projection = (

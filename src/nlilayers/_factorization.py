@@ -56,7 +56,7 @@ class FactorizationMachine(nn.Module):
     ) -> None:
         super().__init__()
         require_positive(in_features=in_features, num_factors=num_factors)
-        self.in_features, self.num_factors = int(in_features), int(num_factors)
+        self.in_features, self.num_factors = in_features, num_factors = int(in_features), int(num_factors)
         self.bias = nn.Parameter(torch.empty((), device=device, dtype=dtype))
         self.weight = nn.Parameter(torch.empty(in_features, device=device, dtype=dtype))
         self.factors = nn.Parameter(torch.empty(in_features, num_factors, device=device, dtype=dtype))
@@ -94,9 +94,10 @@ class AlignmentFactorization(nn.Module):
     with the word :math:`x`, the aligned vector :math:`a` and a :class:`FactorizationMachine` of its own for each. One
     such layer serves both sentences; the paper has a second for what was aligned within a sentence. Computed in at
     least float32, under autocast too, and returned in the dtype of x. There is no mask: a padded position affects no
-    other, and its output is for the caller to set to 0. NaN and infinity there would reach the gradients of the
-    weights: set them to 0 first. The three machines' parameters are used directly: their forward hooks and
-    ``torch.nn.utils.prune`` have no effect, parametrizations do.
+    other, and the caller must set its output to 0. NaN and infinity in padding would reach the gradients of the
+    weights: set them to 0 first. The three machines' parameters are used directly and their ``forward`` is never
+    called. Tools that hook it (pruning, offloading, sharding, adapters) must be applied to this layer as a whole, as by
+    ``preload_module_classes=["AlignmentFactorization"]`` in Accelerate. Parametrizations work.
 
     Args:
         embed_dim: :math:`d`, the features of a word.
@@ -136,7 +137,7 @@ class AlignmentFactorization(nn.Module):
     ) -> None:
         super().__init__()
         require_positive(embed_dim=embed_dim, num_factors=num_factors)
-        self.embed_dim, self.num_factors = int(embed_dim), int(num_factors)
+        self.embed_dim, self.num_factors = embed_dim, num_factors = int(embed_dim), int(num_factors)
         self.concat = FactorizationMachine(2 * embed_dim, num_factors, device=device, dtype=dtype)
         self.subtract = FactorizationMachine(embed_dim, num_factors, device=device, dtype=dtype)
         self.multiply = FactorizationMachine(embed_dim, num_factors, device=device, dtype=dtype)

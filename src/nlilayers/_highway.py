@@ -67,7 +67,8 @@ class Highway(nn.Module):
         require_function("activation", activation)
         if projection_activation is not None:
             require_function("projection_activation", projection_activation)
-        self.in_features, self.out_features, self.num_layers = int(in_features), int(out_features), int(num_layers)
+        in_features, out_features, num_layers = int(in_features), int(out_features), int(num_layers)
+        self.in_features, self.out_features, self.num_layers = in_features, out_features, num_layers
         self.activation, self.projection_activation = activation, projection_activation
 
         def linear(width: int) -> nn.Linear:

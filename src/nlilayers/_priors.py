@@ -247,7 +247,7 @@ class DistancePrior(nn.Module):
             ``(max_distance + 2,)``: distances from 0 to :math:`D`, then the far bucket.
 
     Shape:
-        → ``(query_length, key_length)``.
+        → ``(query_length, key_length)``, in at least float32.
 
     Raises:
         TypeError: if a number is not an integer, or ``signed`` is neither ``True`` nor ``False``.
@@ -280,9 +280,9 @@ class DistancePrior(nn.Module):
         if max_distance < 0:
             raise ValueError(f"max_distance must be at least 0, got {max_distance}")
         require_far_buckets(far_buckets, signed=signed)
-        self.max_distance, self.signed, self.far_buckets = int(max_distance), signed, int(far_buckets)
-        near = 2 * max_distance + 1 if signed else max_distance + 1
-        self.bias = nn.Parameter(torch.empty(near + far_buckets, device=device, dtype=dtype))
+        self.max_distance, self.signed, self.far_buckets = int(max_distance), bool(signed), int(far_buckets)
+        near = 2 * self.max_distance + 1 if signed else self.max_distance + 1
+        self.bias = nn.Parameter(torch.empty(near + self.far_buckets, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -10,6 +10,8 @@ from nlilayers._values import is_transformed
 
 Block: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """Some of a machine's features, ``(rows, n)``, and their share of its weight and its factors."""
+FROZEN: tuple[Any, Any] = (None, None)
+"""The gradients of two tensors that need none."""
 
 
 def one_machine(x: Tensor, bias: Tensor, weight: Tensor, factors: Tensor) -> Tensor:
@@ -83,12 +85,14 @@ class _OneMachine(torch.autograd.Function):
         return _saved(ctx, inputs, _one(*inputs))
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, projected = ctx.saved_tensors
         x, weight, factors = inputs
-        block = x, weight, factors
+        of_features, *of_machine = ctx.needs_input_grad
+        given = (x, weight, factors), grad, _projected_grad(grad, projected, (x, weight, factors))
         out = None if _is_differentiated(grad) else torch.empty_like(x)
-        return _block_grads(block, grad, _projected_grad(grad, projected, block), out)
+        grads = _machine_grads(*given, out) if any(of_machine) else FROZEN
+        return (_features_grad(*given, out) if of_features else None), *grads
 
 
 class _ThreeMachines(torch.autograd.Function):
@@ -99,10 +103,12 @@ class _ThreeMachines(torch.autograd.Function):
         return _saved(ctx, inputs, _three(*inputs))
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, projected_c, projected_s, projected_m = ctx.saved_tensors
         word, other, weight_c, factors_c, weight_s, factors_s, weight_m, factors_m = inputs
         grad_c, grad_s, grad_m = grads
+        of_words, of_machines = any(ctx.needs_input_grad[:2]), any(ctx.needs_input_grad[2:])
+        grad_word, grad_other = grads_c = grads_s = grads_m = FROZEN
         # Features are the difference, then the product; both have their gradient written to the same memory.
         difference = word - other
         outs = (None,) * 4 if _is_differentiated(*grads) else (*(torch.empty_like(word) for _ in range(3)), difference)
@@ -110,19 +116,31 @@ class _ThreeMachines(torch.autograd.Function):
 
         left, right = _halves(word, other, weight_c, factors_c)
         grad_projected = _projected_grad(grad_c, projected_c, left, right)
-        grad_word, *first = _block_grads(left, grad_c, grad_projected, out_word)
-        grad_other, *second = _block_grads(right, grad_c, grad_projected, out_other)
-        grads_c = (torch.cat(pair) for pair in zip(first, second, strict=True))
+        given_l, given_r = (left, grad_c, grad_projected), (right, grad_c, grad_projected)
+        if of_machines:
+            weight_l, factors_l = _machine_grads(*given_l, out_word)
+            weight_r, factors_r = _machine_grads(*given_r, out_other)
+            grads_c = torch.cat((weight_l, weight_r)), torch.cat((factors_l, factors_r))
+        if of_words:
+            grad_word, grad_other = _features_grad(*given_l, out_word), _features_grad(*given_r, out_other)
 
         block = difference, weight_s, factors_s
-        grad_features, *grads_s = _block_grads(block, grad_s, _projected_grad(grad_s, projected_s, block), out_grad)
-        grad_word = torch.add(grad_word, grad_features, out=out_word)
-        grad_other = torch.sub(grad_other, grad_features, out=out_other)
+        given = block, grad_s, _projected_grad(grad_s, projected_s, block)
+        if of_machines:
+            grads_s = _machine_grads(*given, out_grad)
+        if of_words:
+            grad_features = _features_grad(*given, out_grad)
+            grad_word = torch.add(grad_word, grad_features, out=out_word)
+            grad_other = torch.sub(grad_other, grad_features, out=out_other)
 
         block = torch.mul(word, other, out=out_product), weight_m, factors_m
-        grad_features, *grads_m = _block_grads(block, grad_m, _projected_grad(grad_m, projected_m, block), out_grad)
-        grad_word = torch.addcmul(grad_word, grad_features, other, out=out_word)
-        grad_other = torch.addcmul(grad_other, grad_features, word, out=out_other)
+        given = block, grad_m, _projected_grad(grad_m, projected_m, block)
+        if of_machines:
+            grads_m = _machine_grads(*given, out_grad)
+        if of_words:
+            grad_features = _features_grad(*given, out_grad)
+            grad_word = torch.addcmul(grad_word, grad_features, other, out=out_word)
+            grad_other = torch.addcmul(grad_other, grad_features, word, out=out_other)
         return grad_word, grad_other, *grads_c, *grads_s, *grads_m
 
 
@@ -143,16 +161,19 @@ def _projected_grad(grad: Tensor, projected: Tensor, *blocks: Block) -> Tensor:
     return grad[:, None] * (_projected(*blocks) if torch.is_grad_enabled() else projected)
 
 
-def _block_grads(
-    block: Block, grad: Tensor, grad_projected: Tensor, out: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of features, weight and factors, from those of the scalars and of ``x V``.
+def _machine_grads(block: Block, grad: Tensor, grad_projected: Tensor, out: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The gradients of weight and factors, from those of the scalars and of ``x V``.
 
     All that is as large as the features is computed in ``out``: new memory takes longer than these sums.
     """
-    x, weight, factors = block
+    x, _, factors = block
     squares = torch.mul(x, x, out=out)
-    grad_factors = torch.addcmul(x.T @ grad_projected, (squares.T @ grad)[:, None], factors, value=-1)
+    return x.T @ grad, torch.addcmul(x.T @ grad_projected, (squares.T @ grad)[:, None], factors, value=-1)
+
+
+def _features_grad(block: Block, grad: Tensor, grad_projected: Tensor, out: Tensor | None) -> Tensor:
+    """The gradient of the features, computed in ``out`` too."""
+    x, weight, factors = block
     grad_x = torch.addcmul(weight, x, factors.square().sum(1), value=-1, out=out)
     grad_x = torch.mul(grad_x, grad[:, None], out=out)
-    return torch.addmm(grad_x, grad_projected, factors.T, out=out), x.T @ grad, grad_factors
+    return torch.addmm(grad_x, grad_projected, factors.T, out=out)

@@ -90,7 +90,8 @@ def distance_bias(bias: Tensor, distances: Tensor, *, signed: bool = True) -> Te
         signed: whether keys before and after their query have buckets of their own.
 
     Shape:
-        ``(2 D + 2,)``, ``(2 D + 3,)`` or ``(D + 2,)``, ``(n, m)`` → ``(n, m)``.
+        ``(2 D + 2,)``, ``(2 D + 3,)`` or ``(D + 2,)``, ``(n, m)`` → ``(n, m)``, in at least float32: the gradient of a
+        bucket is a sum over all pairs of words at its distance.
 
     Example::
 
@@ -101,8 +102,9 @@ def distance_bias(bias: Tensor, distances: Tensor, *, signed: bool = True) -> Te
     """
     max_distance = (bias.shape[0] // 2 if signed else bias.shape[0] - 1) - 1
     buckets = distance_buckets(distances, max_distance, signed=signed, far_buckets=1 + signed * bias.shape[0] % 2)
+    exact = bias.to(at_least_float32(bias.dtype))
     # An embedding, not an index: its backward adds in a fixed order on every device.
-    return torch.nn.functional.embedding(buckets, bias[:, None]).squeeze(-1)
+    return torch.nn.functional.embedding(buckets, exact[:, None]).squeeze(-1)
 
 
 def gaussian_bias(w: Tensor, b: Tensor, distances: Tensor) -> Tensor:
