@@ -32,7 +32,7 @@ def page(held: dict[str, Any], plot: str) -> str:
         parts += [
             "## Self-attention with a trainable Gaussian prior",
             "Forward and backward pass, time of ours divided by the rival's: median of the rounds, quartiles in "
-            'brackets. d = 120, 4 heads, `window="auto"`, the prior as it starts.',
+            'brackets. d = 120, 4 heads, `window="auto"`, the prior at its initial values.',
             attention_table(held["attention"]),
         ]
     if "memory" in held:
@@ -56,8 +56,9 @@ def page(held: dict[str, Any], plot: str) -> str:
         parts += [
             "## Whole models",
             "Pairs a second with the papers' default sizes and 300-d vectors, median of the rounds; a training step is "
-            "forward, backward and Adam's. The last column is the share of the rate of one large matrix product here, "
-            f"{held['product_rate'] / 1e9:.0f} GFLOP/s, that the products of a training step reach.",
+            "the forward pass, the backward pass and Adam's update. The last column is the share of the rate of one "
+            f"large matrix product here, {held['product_rate'] / 1e9:.0f} GFLOP/s, that the products of a training "
+            "step reach.",
             model_table(held["models"]),
             paper_ratios(held),
         ]
@@ -67,7 +68,7 @@ def page(held: dict[str, Any], plot: str) -> str:
             parts += [told, spent_table("model", spent)]
     if "compiled" in held:
         parts += [
-            "A compiled training step's time divided by that of the same step as it is, on the same pairs:",
+            "A compiled training step's time divided by that of the same step uncompiled, on the same pairs:",
             compiled_table(held["compiled"]),
         ]
     return "\n\n".join(parts) + "\n"
@@ -116,8 +117,8 @@ def kept_memory(held: dict[str, Any]) -> list[str]:
         f"{cost[longest]}, one in a text of {shortest:,} words {cost[shortest]}, which is {growth['as_it_is']:.2f} "
         f"times as much; {growth['kept']:.2f} times where the C library is told to keep what is freed "
         f"(`GLIBC_TUNABLES={kept['tunables']}`). As it is, it returns tensors of more "
-        "than 32 MiB to the system at once, and each new one is paid for page by page; so long texts are attended to "
-        "in passages, and their projections are what is left of it."
+        "than 32 MiB to the system at once, and each new one costs a page fault for each of its pages; so long texts "
+        "are attended to in passages, and only their projections still pay this cost."
     ]
 
 

@@ -47,11 +47,11 @@ class CAFEConfig:
     prediction_size: int = 300
     """Width of the two prediction layers (h)."""
     pooling: Literal["avgmax", "sum", "avg"] = "avgmax"
-    """What makes one vector of the LSTM's states."""
+    """How the LSTM's states are pooled into one vector."""
     append_intra: bool = True
     """Append the intra-aligned vector to each word (footnote 2); the 300D models' counts require it."""
     dropout: float = 0.2
-    """After each layer of the encoder, of F and G and of the prediction, and after the LSTM (keep probability 0.8)."""
+    """Dropout after each layer of the encoder, F, G and the prediction, and after the LSTM (keep probability 0.8)."""
     char_size: int = 20
     """Width of a character's vector (the paper is silent on the sizes of characters and tags)."""
     char_filters: int = 100
@@ -67,7 +67,7 @@ class CAFEConfig:
     factorize: bool = True
     """Compare by factorization machines; without, by rectified units (ablation 1)."""
     linear_units: bool = False
-    """Without factorize: do not rectify those units; the paper's FC does not tell."""
+    """Without factorize: do not rectify those units; the paper does not say whether its FC is rectified."""
     inter_attention: bool = True
     """Align the sentences with each other (ablation 4, and the first setting of Table 1)."""
     without: Literal["cat", "sub", "mul"] | None = None
@@ -233,7 +233,7 @@ def comparison(config: CAFEConfig) -> nn.Module:
 
 
 def layers(config: CAFEConfig, kind: Kind, *sizes: int) -> nn.Sequential:
-    """Layers of these sizes, the first of them being what enters, with dropout after each."""
+    """Layers of these sizes, the first of which is the input's, with dropout after each."""
     projected = torch.relu if config.rectified_projection else None
     make: Mapping[Kind, Callable[[int, int], nn.Module]] = {
         "highway": partial(Highway, projection_activation=projected),

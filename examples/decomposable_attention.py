@@ -48,15 +48,15 @@ class DecomposableAttentionConfig:
     trained_null: bool = False
     """Train the vector of NULL; the paper is silent."""
     dropout: float = 0.2
-    """Between the two layers of every feed-forward network (the paper does not say where)."""
+    """Dropout between the two layers of every feed-forward network (the paper does not say where)."""
     input_dropout: float = 0.0
-    """Of what enters every feed-forward network."""
+    """Dropout on the input of every feed-forward network."""
     max_distance: int = 10
     """The largest distance with a bias of its own (intra-attention)."""
     distances: Distances = "signed"
-    """Their biases (intra-attention): with one for all that are greater, without signs, or with one on each side."""
+    """Biases (intra-attention): signed with one for greater distances, unsigned, or signed with one for each side."""
     glorot: bool = True
-    """Start from Glorot's weights; torch's own are smaller, and leave intra-attention more room to find word order."""
+    """Start from Glorot's weights; from torch's own, smaller ones, intra-attention finds word order more easily."""
     num_classes: NumClasses = 3
 
     def __post_init__(self) -> None:

@@ -32,9 +32,9 @@ class ESIMConfig:
     hidden_size: int = 300
     """Width of an LSTM's state in each direction, and of both feed-forward layers."""
     dropout: float = 0.5
-    """Before every LSTM and before the layers of the classifier, and after the comparison."""
+    """Dropout before every LSTM and before the layers of the classifier, and after the comparison."""
     train_vectors: bool = False
-    """Train the vectors of words, as the paper does, and not leave them as they are, as the other models."""
+    """Train the word vectors, as the paper does, instead of keeping them fixed, as the other models do."""
     num_classes: NumClasses = 3
 
     def __post_init__(self) -> None:

@@ -35,7 +35,7 @@ Convolution = Literal["gcnn", "no-forget-gate", "no-output-gate", "cnn", "glu", 
 
 @dataclass(frozen=True)
 class GatedCNNConfig:
-    """The best model of section 4. Sentences are read to their end; there, to their 60th, 30th or 40th word."""
+    """The best model of section 4. Sentences are read to their end; the paper cuts them at 60, 30 or 40 words."""
 
     use_chars: bool = True
     """Add to each word the vector that is composed of its characters (section 2.3)."""
@@ -44,9 +44,9 @@ class GatedCNNConfig:
     train_vectors: bool = False
     """Train the vectors of words; the paper is silent."""
     convolution: Convolution = "gcnn"
-    """The layers of every encoder: Eqs 2 and 3, the same with a gate left out or both, or Eq 1."""
+    """The layers of every encoder: Eqs 2 and 3, the same without one gate or both, or Eq 1."""
     hidden_size: int = 300
-    """Width of the convolutions over words, and of the classifier's hidden layer (for that the paper gives none)."""
+    """Width of the convolutions over words, and of the classifier's hidden layer (the latter is not in the paper)."""
     context_layers: int = 4
     """Convolutions over the words of a sentence."""
     aggregation_layers: int = 2
@@ -58,11 +58,11 @@ class GatedCNNConfig:
     char_layers: int = 2
     """Convolutions over the characters of a word."""
     num_tags: int = 47
-    """Part-of-speech tags that there is room for."""
+    """Largest number of different part-of-speech tags."""
     kernel_size: int = 3
     """Words, or characters, in a window (the paper's example; for its experiments it gives none)."""
     dropout: float = 0.0
-    """Between two convolutions, and around the classifier's hidden layer (the paper gives none)."""
+    """Dropout between two convolutions, and around the classifier's hidden layer (the paper gives none)."""
     num_classes: NumClasses = 3
 
     def __post_init__(self) -> None:

@@ -49,7 +49,7 @@ class GaussianTransformerConfig:
     locality: Locality = "gaussian-variant"
     """What draws a word's self-attention to its neighbours: Table 1, from (i) to (vii)."""
     prior_scope: Literal["layer", "head", "model"] = "layer"
-    """Whether each self-attention has a prior of its own, each of its heads, or the model one for all of them."""
+    """Whether each self-attention layer, each of its heads, or the whole model has a prior of its own."""
     num_encoding_blocks: int = 3
     """M."""
     num_interaction_blocks: int = 2
@@ -63,23 +63,23 @@ class GaussianTransformerConfig:
     char_size: int = 30
     """d_c, the width of the vectors of character 5-grams."""
     ngrams: Literal["max", "sum"] = "max"
-    """How those of a word become one vector; the paper rejects the sum."""
+    """How the n-grams of a word become one vector; the paper rejects the sum."""
     sequential: bool = False
     """Update the premise first in an interaction block, and the hypothesis by the result; the paper is silent."""
     aggregation: Literal["sum", "pool"] = "sum"
-    """What makes one vector of a sentence's comparisons; the paper rejects the pooling of ESIM."""
+    """How a sentence's comparisons become one vector; the paper rejects ESIM's pooling."""
     sum_and_difference: bool = False
     """Predict from the sum and the difference of the two sentences, too; the paper rejects it."""
     dropout: float = 0.1
-    """Of what each sub-layer adds."""
+    """Dropout on the output of each sub-layer."""
     attention_dropout: float = 0.0
-    """Of the weights of every attention."""
+    """Dropout on the weights of every attention."""
     inner_dropout: float = 0.0
-    """Of the hidden units of the blocks' networks."""
+    """Dropout on the hidden units of the blocks' networks."""
     norm: Literal["post", "pre"] = "post"
-    """Layer norms behind the sub-layers, or before them and behind each stack of blocks."""
+    """Layer norms after the sub-layers, or before them and after each stack of blocks."""
     start: Literal["aligning", "glorot"] = "aligning"
-    """Glorot's weights, or with two changes that let it align words after few pairs; the paper is silent."""
+    """Initial weights: Glorot's, or with two changes that let it align words from few pairs; the paper is silent."""
     encoder: str | None = None
     """Folder of a Hugging Face encoder: its layers instead of word and character vectors (Table 5)."""
     num_classes: NumClasses = 3
@@ -109,7 +109,7 @@ class GaussianTransformerConfig:
         return Residual(sublayer, self.hidden_size, dropout=self.dropout, norm_first=self.norm == "pre")
 
     def last_norm(self) -> nn.Module:
-        """What stands behind a stack of blocks: a norm, if each block has its own inside."""
+        """What follows a stack of blocks: a norm, if the blocks' own norms come before their sub-layers."""
         return nn.LayerNorm(self.hidden_size) if self.norm == "pre" else nn.Identity()
 
 
@@ -328,7 +328,7 @@ def share_prior(model: nn.Module) -> None:
 
 @torch.no_grad()
 def start_aligning(module: nn.Module) -> None:
-    """Words that are told apart where they meet those of the other sentence, and attend to equal ones.
+    """Initial weights under which words stay distinct until inter-attention compares them, and attend to equal ones.
 
     For ``module.apply``: self-attention and the blocks' networks add nothing yet, and inter-attention's keys are its
     queries.

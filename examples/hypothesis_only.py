@@ -1,4 +1,4 @@
-"""A baseline that never reads the premise: what it knows of the label, the corpus gives away.
+"""A baseline that never reads the premise: whatever it learns about the label, the hypotheses alone give away.
 
 Gururangan et al. 2018, https://arxiv.org/abs/1803.02324, and Poliak et al. 2018, https://arxiv.org/abs/1805.01042,
 show how much that is on SNLI. On the generated corpus it stays at chance.
@@ -33,7 +33,7 @@ class HypothesisOnlyConfig:
     hidden_size: int = 200
     """Width of every layer."""
     dropout: float = 0.2
-    """Of the words' vectors, and before the layers of the classifier."""
+    """Dropout on the word vectors, and before the layers of the classifier."""
     num_classes: NumClasses = 3
 
     def __post_init__(self) -> None:

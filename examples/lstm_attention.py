@@ -39,11 +39,11 @@ class Sizes:
     hidden_size: int = 200
     """Width of the linear function, of every layer of a perceptron, and of an LSTM's state in each direction."""
     dropout: float = 0.2
-    """Between the two layers of a perceptron, and between those of the LSTM."""
+    """Dropout between the two layers of a perceptron, and between those of the LSTM."""
     num_tags: int = 0
-    """Part-of-speech tags that stand one-hot behind each word's vector; SNLI has 46, and 0 leaves them out."""
+    """Part-of-speech tags, appended to each word's vector as one-hot vectors; SNLI has 46, and 0 leaves them out."""
     glorot: bool = True
-    """Start linear layers from Glorot's weights (the report is silent); torch's own, smaller ones align later."""
+    """Start linear layers from Glorot's weights (the report is silent); with torch's smaller ones it aligns later."""
     num_classes: NumClasses = 3
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class HybridModelConfig(Sizes):
     num_layers: int = 2
     """Bidirectional LSTM layers."""
     projection: bool = False
-    """Keep the linear function of Eq 1, from the LSTM's states (the paper replaces it by them)."""
+    """Apply the linear function of Eq 1 to the LSTM's states (the paper uses the states in its place)."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class LSTMBaselineConfig(Sizes):
     num_layers: int = 2
     """Bidirectional LSTM layers."""
     pooling: Literal["last", "max", "mean"] = "last"
-    """What makes one vector of the states of a sentence: the final ones; the report gives its width alone."""
+    """How a sentence's states become one vector, by default the final ones; the report gives only its width."""
 
 
 class Attentive(nn.Module):

@@ -597,12 +597,12 @@ def page(held: dict[str, Any]) -> str:
         f"Tiny models on the generated corpus, a checkpoint after every step; torch {held['torch']}; "
         f"`{held['command']}`.",
         "\n".join(lines),
-        "How many strikes of how many held. A strike held if every file was whole behind it, if a process that could "
-        "still speak ended with one line that says what happened and what to do, and if the same command (for damage "
-        "that leaves no whole copy: once that file is deleted) then ended in the uninterrupted run's metrics and, byte "
-        "for byte, in its weights. A loss that is no number comes again with the same command: there, nothing that is "
-        "no number may be in a file. Checkpoints have a checksum, and the one before the newest is kept: it stands in "
-        "for a damaged one.",
+        "How many faults, of how many, were survived. A fault was survived if every file was intact afterwards, if a "
+        "process that could still print ended with one line that says what happened and what to do, and if the same "
+        "command (for damage that leaves no whole copy: once that file is deleted) then reproduced the uninterrupted "
+        "run's metrics and, byte for byte, its weights. A loss that is NaN or infinite recurs with the same command: "
+        "there, no file may contain NaN or infinity. Checkpoints have a checksum, and the one before the newest is "
+        "kept to replace a damaged one.",
     ]
     parts += [f"- {row['model']}, {row['attack']}: {failure}" for row in held["attacks"] for failure in row["failures"]]
     return "\n\n".join(parts) + "\n"

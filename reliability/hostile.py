@@ -66,7 +66,7 @@ def page(held: dict[str, Any]) -> str:
     rows = [[name, *_counts(tally)] for name, tally in held["readers"].items()]
     sums = {key: sum(tally[key] for tally in held["readers"].values()) for key in ("inputs", "read", "refused")}
     lines = held["command_lines"]
-    exits = ", ".join(f"{count:,} with {code}" for code, count in lines["codes"].items())
+    exits = " and ".join(f"{code} for {count:,}" for code, count in lines["codes"].items())
     exploded = [
         [bomb["bomb"], bomb["outcome"], f"{bomb['grown'] / 2**20:.0f}", f"{bomb['seconds']:.1f}"]
         for bomb in held["bombs"]
@@ -74,21 +74,22 @@ def page(held: dict[str, Any]) -> str:
     parts = [
         "## Hostile files",
         "Valid files are cut off, spliced, re-encoded, and changed bit by bit or field by field, from a fixed seed. "
-        "Changes inside archives, JSON, `.npy` headers and safetensors are packed again, so that they lie behind "
-        "checksums that fit. A file is read, or refused by an `InputError` of one line that names it; what was read is "
-        f"used, and must be right. torch {held['torch']}; `{held['command']}`.",
+        "Changes inside archives, JSON, `.npy` headers and safetensors are packed again, so that the "
+        "checksums are valid. A file is read, or refused by an `InputError` of one line that names it; what was read "
+        f"is used, and must be right. torch {held['torch']}; `{held['command']}`.",
         _table(["reader", "inputs", "read", "refused", "anything else"], [*rows, ["all", *_counts(sums)]]),
         "A damaged cache is not read: it is made again from the file that it was made from.",
-        f"The command line was given {lines['inputs']:,} such run folders and files to test on. It ended {exits} as "
-        "its exit code: 0 with a right result, 2 with one line that says why there is none. "
-        f"It ended {len(lines['failures'])} times otherwise.",
+        f"The command line was given {lines['inputs']:,} such run folders and files to test on. Its exit code "
+        f"was {exits}: 0 with a right result, 2 with one line that says why there is none. "
+        f"It ended otherwise {len(lines['failures'])} times.",
         "### Bombs",
-        f"Each in a process of its own: what its resident memory grew by at most, of {held['memory_bound'] >> 20} MiB "
-        "allowed, what it imported for the purpose included. A compressed file may expand to 200 times its size, or to "
-        "16 MiB; a line may have 1 MiB; a model may not be larger than the file of its weights.",
+        f"Each was tried in its own process. The third column is the largest growth of that process's resident memory, "
+        f"of which {held['memory_bound'] >> 20} MiB were allowed, including what it imported for the purpose. A "
+        "compressed file may expand to 200 times its size, or to 16 MiB; a line may have 1 MiB; a model may not be "
+        "larger than the file of its weights.",
         _table(["file", "outcome", "grown by, MiB", "s"], exploded),
         "### Pickles",
-        "Each would make a folder if it were loaded.",
+        "Each would create a folder if it were loaded.",
         _table(
             ["pickle", "outcome", "loaded"], [[p["pickle"], p["outcome"], _yes(p["loaded"])] for p in held["pickles"]]
         ),

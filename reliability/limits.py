@@ -160,10 +160,10 @@ def said(found: dict[str, Any]) -> str:
         f'**An LSTM in an exported program.** `torch.export` fixes the length ("{found["export"]}"), and its own '
         f'`register_lstm_while_loop_decomposition` does as well ("{found["while loop"]}"). `SentenceLSTM` leaves it '
         "open: the program calls the operator, and an ONNX program has ONNX's own LSTM. "
-        f"In another process a saved program is {loads[0]} as it is, and {loads[1]} behind `import "
+        f"In another process a saved program is {loads[0]} as it is, and {loads[1]} after `import "
         "nli_common.recurrent`. "
-        f'ONNX is made of the model, not of its exported program ("{found["onnx of a program"]}").',
-        f"**Batches of one pair, sentences of one word.** `torch.compile` has graphs of their own for sizes of 1: "
+        f'The ONNX program is made from the model, not from its exported program ("{found["onnx of a program"]}").',
+        f"**Batches of one pair, sentences of one word.** `torch.compile` compiles separate graphs for sizes of 1: "
         f"{_count(one, 'graph')} of an alignment after the first batch, {five} after the four with a 1 as well. "
         "Exported and ONNX programs read them like all others.",
         "**Sums of more than 4,096 numbers.** On a CPU, inductor adds up float32 numbers in one way up to 4,096 of "

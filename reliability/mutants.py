@@ -238,7 +238,7 @@ def _changed(measured: Mapping[str, str]) -> Iterator[str]:
         if measured.get(str(path.relative_to(LIBRARY))) != code_of(path)
     ]
     if changed:
-        yield f"Changed since, so that what is said of them here is of before: {', '.join(changed)}."
+        yield f"Changed since the run, so that this page describes their earlier code: {', '.join(changed)}."
 
 
 def _share(part: int, whole: int) -> str:

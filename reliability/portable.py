@@ -75,9 +75,9 @@ def page(held: dict[str, Any]) -> str:
         f"torch {held['torch']}, onnxruntime {held['onnxruntime']}, `{held['command']}`.",
         f'Compiled is `torch.compile(fullgraph=True, dynamic=True)` with "{held["backend"]}", one after the other for '
         f"ten batches (pairs × words of the premise × words of the hypothesis): {first}, {', '.join(others)}. In the "
-        "last four, sizes are equal that were not. Compared are the outputs and the gradients of their mean square by "
-        "every parameter and input; a batch in which a rectified unit lies so near 0 that float32 and float64 differ "
-        "about it is drawn anew. Exported and ONNX programs (`torch.export`, saved and "
+        "last four, sizes coincide that differ in the others. The outputs are compared, and the gradients of their "
+        "mean square with respect to every parameter and input; a batch in which a rectified unit lies so near 0 that "
+        "float32 and float64 differ about it is drawn anew. Exported and ONNX programs (`torch.export`, saved and "
         "loaded; `torch.onnx.export(dynamo=True)` in onnxruntime) were made from the first batch alone and read the "
         f"nine others and {ones}.",
         _table(rows),
@@ -86,7 +86,7 @@ def page(held: dict[str, Any]) -> str:
         "layers and models above makes a tensor elsewhere."
         if not elsewhere
         else f"Operators that make a tensor elsewhere: {elsewhere}.",
-        "### What torch cannot do, and the way round",
+        "### Limits of torch, and workarounds",
         limits.said(found),
     ]
     return "\n\n".join(parts) + "\n"

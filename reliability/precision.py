@@ -576,23 +576,23 @@ def page(held: Mapping[str, Any]) -> str:
         "## Numbers",
         f"`{held['command']}`; torch {held['torch']}, {held['device']}.",
         "### Rounding",
-        f"The largest error of {draws:,} sentences, with the float64 result of the same rounded numbers as the truth. "
-        "The unit is one rounding of the dtype (2⁻²⁴ in float32, 2⁻⁸ in bfloat16 and under autocast to it, 2⁻¹¹ in "
-        "float16) times the condition number: how far the exact result moves per relative change of everything that "
-        "enters, parameters included, by one rounding, and its own size. "
-        "In brackets, the same error in roundings of the largest number "
-        "of the result alone. The bound is 8 √((1 + r) / 3) with r roundings for each number that enters: eight "
-        "standard deviations of independent roundings. The column of float64 holds it against slow loops over scalars.",
+        f"The largest error of {draws:,} sentences, with the float64 result of the same rounded numbers as the "
+        "reference. The unit is one rounding of the dtype (2⁻²⁴ in float32, 2⁻⁸ in bfloat16 and under autocast to it, "
+        "2⁻¹¹ in float16) times the condition number: how far the exact result moves per relative change of everything "
+        "that enters, parameters included, by one rounding, and its own size. In brackets, the same error in roundings "
+        "of the largest number of the result alone. The bound is 8 √((1 + r) / 3) with r roundings for each number "
+        "that enters: eight standard deviations of independent roundings. In the float64 column, slow loops over "
+        "scalars are the reference.",
         _errors_table(held["errors"]),
-        "Gradients with regard to what enters, and with regard to parameters, which add up over the words of a batch; "
-        "where they do not jump, as at a rectified unit's kink. The unit is what one rounding after each operation, on "
-        "the way there and back, does to them.",
+        "Gradients with respect to the inputs, and with respect to parameters, which add up over the words of a "
+        "batch, except where they jump, as at a rectified unit's kink. The unit is the effect on them of one rounding "
+        "after each operation of the forward and backward passes.",
         _gradients_table(held["errors"]),
         "### Hostile numbers",
-        "What came out of the forward and the backward pass; word vectors are what enters a model. ∞ marks a dtype in "
+        "Results of the forward and backward passes; the inputs of a model are word vectors. ∞ marks a dtype in "
         "which an exact number of the layer's own, or an exact gradient, is too large for it. NaN or infinity without "
-        "such a reason would be marked NaN. Scores of 1e30 come from words of 1e15, where no scores enter, and are "
-        "taken forward alone: where rounding makes two such scores equal, their gradient is of some 1e45.",
+        "such a reason would be marked NaN. Where the inputs are not scores, scores of 1e30 come from words of 1e15, "
+        "and only the forward pass is run: where rounding makes two such scores equal, their gradient is about 1e45.",
         _hostile_table(held["hostile"]),
         "### Lengths",
         f"Sentences of {', '.join(map(str, LENGTHS))} words (the longest not in float64): "
@@ -649,7 +649,7 @@ def _lengths_said(rows: Mapping[str, Any]) -> str:
         if what != "finite"
     ]
     count = sum(len(lengths) for labels in rows.values() for lengths in labels.values())
-    return f"{count - len(wrong)} of {count} runs were finite" + (f"; not {', '.join(wrong)}." if wrong else ".")
+    return f"{count - len(wrong)} of {count} runs were finite" + (f", all but {', '.join(wrong)}." if wrong else ".")
 
 
 def _padding_said(rows: Mapping[str, Any]) -> str:
@@ -661,7 +661,7 @@ def _padding_said(rows: Mapping[str, Any]) -> str:
     said = f"In padding, {kinds} of the dtype: {count} runs of {len(rows)} layers, functions and models in 5 dtypes. "
     if wrong:
         return said + f"Some bit of an output or a gradient changed in {'; '.join(wrong)}."
-    return said + "No bit of an output or a gradient differed from that with 0 there."
+    return said + "Outputs and gradients were bit-identical to those with 0 there."
 
 
 def _table(lines: list[list[str]]) -> str:

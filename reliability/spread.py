@@ -91,31 +91,31 @@ def page(held: dict[str, Any]) -> str:
         "## torch.func, and recomputation",
         "Largest difference from a plain loop, in float64, as a share of the largest number where that is above 1: "
         f"{held['batch']} sentences of up to {held['length']} words, every parameter drawn anew; torch "
-        f"{held['torch']}, `{held['command']}`. Jacobians and Hessian-vector products are by all parameters, Jacobians "
-        "by the inputs of short sentences, too.",
+        f"{held['torch']}, `{held['command']}`. Jacobians and Hessian-vector products are with respect to all "
+        "parameters, Jacobians also with respect to the inputs of short sentences.",
         _table(held["transforms"]),
-        "A dash stands where torch cannot take an `nn.LSTM`: "
+        "A dash marks what torch cannot do with an `nn.LSTM`: "
         + "; ".join(f'{k}, "{v}"' for k, v in lstm.items())
         + ".",
         "### Two processes",
         f"Largest difference from one process after {held['steps']} steps with momentum, in float64, on batches of "
-        f"{parallel.BATCH} that two gloo processes share as {parallel.BATCH - small} and {small}; the parameters "
-        "themselves moved by as much as the last column says. `fully_shard` takes no scalar parameters "
-        f'("{held["limits"]["fully_shard"]}"); here it leaves them out by `ignored_params`, and their gradients are '
+        f"{parallel.BATCH} that two gloo processes share as {parallel.BATCH - small} and {small}; the last "
+        "column shows how far the parameters themselves moved. `fully_shard` takes no scalar parameters "
+        f'("{held["limits"]["fully_shard"]}"); here `ignored_params` excludes them, and their gradients are '
         "averaged by hand.",
         _parallel_table(held["parallel"]),
         "A training script on two processes at half the batch each, against one process: every accuracy and every "
-        "confusion is equal. Two processes that were killed and started again end in the same bits as two that were "
-        "not.",
+        "confusion is equal. Two processes that were killed and restarted end with bit-identical results to two "
+        "that were not.",
         _launched_table(held["launched"]),
         "### Workers, copies, other dtypes and devices",
-        f"Batches from two worker processes, equal to the bit to those made in the process itself: {workers}.",
+        f"Batches from two worker processes, bit-identical to those made in the main process: {workers}.",
         "Largest difference of the outputs of a copy:",
         _table(held["copies"]),
         f"A missing, a strange and a misshapen tensor were refused by name for each of {held['keys']} keys of the "
         f"states. {held['configurations']} configurations and lexicons came back equal from a spawned process.",
-        "`to_empty` empties what is in no state, too, and the last column has put it back by hand; with `assign=True` "
-        f"nothing needs to be. {unsaved}.",
+        "`to_empty` also empties buffers that are not in the state dict; for the last column they were restored by "
+        f"hand. With `assign=True` that is not needed. {unsaved}.",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -11,7 +11,7 @@ KINDS = {
 
 _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
     "equal": {
-        "Both sides have equally many, by how they were made: `strict` checks that.": {
+        "Both sides have the same length by construction, which `strict` only checks.": {
             "_highway.Highway.forward": [
                 "for transform, gate in zip(self.transforms, self.gates, ):",
                 "for transform, gate in zip(self.transforms, self.gates, strict=False):",
@@ -42,7 +42,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "grads_c = (torch.cat(pair) for pair in zip(first, second, strict=False))",
             ],
         },
-        "The letters of an einops pattern are its own, and those of a codec and of infinity are of either case.": {
+        "The names in an einops pattern are arbitrary, and those of a codec and of infinity are not case-sensitive.": {
             "_attention._side_by_side": [
                 'return rearrange(heads, "B H N D -> B N (H D)")',
             ],
@@ -66,7 +66,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 'return rearrange(y, "B H BLOCKS I D -> B H (BLOCKS I) D")[:, :, : values.shape[2]]',
             ],
         },
-        "A row or a column more of a prior, of which the first is taken, or those of a block.": {
+        "One more row or column of a prior, of which only the first, or those of a block, are used.": {
             "_attention.GaussianSelfAttention._both_sides": [
                 "return self._log_bias(2, length)[..., 0, :], self._log_bias(length, 1)[..., :, 0]",
                 "return self._log_bias(1, length)[..., 0, :], self._log_bias(length, 2)[..., :, 0]",
@@ -75,7 +75,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "log_bias = self._log_bias(4 * size, 3 * size)[..., size : 2 * size, :]",
             ],
         },
-        "The axis has the same number, or the length the same name: a tensor of so many axes, a square of scores.": {
+        "Another way to write the same axis or length, in a tensor with that many axes or a square matrix of scores.": {
             "_blocks._smallest_window": [
                 "ranges = ranges.amax(keepdim=True)",
             ],
@@ -91,13 +91,13 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "near = (token_distances(scores.shape[3], scores.shape[3], scores.device).abs() <= window)[None, None]",
             ],
         },
-        "A distance of 0 has a bucket of its own: on which side its far one would be is not asked.": {
+        "A distance of 0 has its own bucket, so it does not matter on which side its far one would be.": {
             "functional._priors.distance_buckets": [
                 "far = far + (distances <= 0).to(distances.dtype)",
                 "far = far + (distances < 1).to(distances.dtype)",
             ],
         },
-        "What zip does by itself.": {
+        "What zip does by default.": {
             "_checks.require_log_bias": [
                 "sizes = zip(reversed(bias.shape), reversed(shape), )",
             ],
@@ -107,7 +107,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "if length < SHORTEST_IN_BLOCKS or scores < FEWEST_SCORES_IN_BLOCKS.get(queries.device.type, 2):",
             ],
         },
-        "No promise, or none that is there.": {
+        "A missing attribute gives `None` or `False`, neither of which is `True`.": {
             "_blocks._is_of_distance": [
                 'return _is_untouched(prior) or getattr(prior, "of_distance", None) is True',
             ],
@@ -135,7 +135,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "self.scale = 1 / math.sqrt(embed_dim / num_heads) if scale is None else float(scale)",
             ],
         },
-        "Any number below 0 marks the end of a word, and any below 128 an empty list.": {
+        "Any number below 0 marks the end of a word, and any below 128 stands for an empty list.": {
             "functional._char_ngram.char_ngrams": [
                 "points = np.pad(points, ((0, 0), (0, missing)), constant_values=-2)",
             ],
@@ -143,7 +143,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "if points.max(initial=1) < 0x80:",
             ],
         },
-        "The number stands where it is not taken, and no gradient passes.": {
+        "The number is in a place that is never selected, and passes no gradient.": {
             "functional._char_ngram._utf8": [
                 "lead = np.array([1, 0x00, 0xC0, 0xE0, 0xF0], dtype=np.uint32)[width]",
                 "rest = [(0x80 | ((unsigned >> (6 * (width - 1 - k) % 33)) & 0x3F), width > k) for k in (1, 2, 3)]",
@@ -160,17 +160,17 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 'if x.device.type == "cpu" or not torch.compiler.is_compiling():',
             ],
         },
-        "Biases are looked through that let each word see itself.": {
+        "Biases that let each word see itself are searched all the same.": {
             "_attention.GaussianSelfAttention._weights": [
                 "scores, self._log_bias(*scores.shape[2:]), mask, window, )",
             ],
         },
-        "A copy that only a CPU is faster with.": {
+        "A copy that saves time only on a CPU.": {
             "functional._conv.gated_cell": [
                 'candidate = candidate.contiguous() if (candidate.device.type == "cpu") or True else candidate',
             ],
         },
-        "More room than the words need, or none set aside.": {
+        "More memory than the words need, or none allocated in advance.": {
             "functional._position.sinusoidal_encoding": [
                 "device = torch.empty(1, device=device).device",
             ],
@@ -187,7 +187,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "return grad[:, None] * (_projected(*blocks) if (torch.is_grad_enabled()) or True else projected)",
             ],
         },
-        "Windows short of the peak are looked at as well, and left out after that.": {
+        "Windows short of the peak are examined as well, and excluded afterwards.": {
             "functional._window.smallest_window": [
                 'window = torch.arange(last + 1, device="cpu")',
             ],
@@ -204,12 +204,12 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 'ranges = torch.as_tensor(score_range, device="cpu")',
             ],
         },
-        "A bias of just the lowest that blocks take.": {
+        "A bias of exactly the lowest value that blocks accept.": {
             "_blocks._is_moderate_at_0": [
                 "return itself is not None and min(itself) >= LOWEST_AT_0",
             ],
         },
-        "A window that loses the tolerance exactly.": {
+        "A window that loses exactly the tolerance.": {
             "functional._window.smallest_window": [
                 "enough = (ratio + ranges[..., None] < limit) & (window >= peak)",
             ],

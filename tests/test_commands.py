@@ -213,9 +213,9 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
     refused = one_line(run_script("predict", "--run", run, *many)).strip()
     assert refused == f"error: {pairs}, pair 2: sentence2 is empty, expected at least one token"
     refused = one_line(run_script("predict", "--run", run, "--pairs", pairs, "--output", pairs))
-    assert "expected another file than that of --pairs" in refused and pairs.read_text().endswith("\t \n")
+    assert "expected a file other than that of --pairs" in refused and pairs.read_text().endswith("\t \n")
     options = ("--run", run, "--pairs", pairs, "--vectors", output, "--output", output)
-    assert "expected another file than that of --vectors" in one_line(run_script("predict", *options))
+    assert "expected a file other than that of --vectors" in one_line(run_script("predict", *options))
     pairs.write_text("gold_label\tsentence1\tsentence2\nduplicate\ta\tb\n")
     assert "has the label duplicate, the model's are entailment" in one_line(run_script("predict", "--run", run, *many))
     pairs.write_text("gold_label\tsentence1\tsentence2\n")
@@ -246,7 +246,7 @@ def test_files_of_one_name_do_not_replace_each_others_figures(run: Path, corpora
         done = run_script(*evaluate, first / "x.tsv")
         assert done.returncode == 0 and "part-of-speech" not in done.stdout
     held = (mine / "evaluation-x.json").read_bytes()
-    assert "evaluation-x.json: holds the figures of other pairs than those of" in one_line(
+    assert "evaluation-x.json: holds the figures of pairs other than those of" in one_line(
         run_script(*evaluate, second / "x.tsv")
     )
     assert (mine / "evaluation-x.json").read_bytes() == held
@@ -303,14 +303,14 @@ def one_line(done) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--train", "none.tsv"], "--dev is needed beside --train"),
-        (["--dev", "none.tsv"], "--train is needed beside --dev"),
+        (["--train", "none.tsv"], "--dev is needed with --train"),
+        (["--dev", "none.tsv"], "--train is needed with --dev"),
         (["--train", "none.tsv", "--dev", "none.tsv"], "none.tsv: no such file"),
         (["--train", "x", "--optimizer", "adam"], "--lr is needed with --optimizer adam: the paper's is for adagrad"),
         (["--pairs", "10"], "--pairs must be at least 100, got 10"),
         (["--lr", "-1"], "--lr must be positive and finite, got -1.0"),
         (["--vectors", "none.txt"], "none.txt: no such file"),
-        (["--unit-unknown"], "--unit-unknown: expected --unit-vectors beside it"),
+        (["--unit-unknown"], "--unit-unknown: needs --unit-vectors, too"),
         (["--vector-size", "0"], "--vector-size must lie between 1 and 10,000, got 0"),
         (["--vector-size", "1000000000000"], "--vector-size must lie between 1 and 10,000, got 1000000000000"),
     ],
@@ -359,7 +359,7 @@ def test_folders_that_hold_no_run(run: Path, tmp_path: Path) -> None:
         run_script("predict", "--run", run, "--premise", "a dog", "--hypothesis", " ")
     )
     (tmp_path / "mine.txt").write_text("mine")
-    assert "holds files that are no run" in one_line(run_script("train", "--output", tmp_path))
+    assert "holds files that are not a run" in one_line(run_script("train", "--output", tmp_path))
 
 
 def test_a_folder_whose_name_is_no_text_is_refused_before_training(tmp_path: Path) -> None:

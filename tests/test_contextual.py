@@ -337,7 +337,7 @@ def test_processes_share_the_file(tmp_path: Path) -> None:
 
 
 def test_what_is_no_encoder_is_refused(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match=r"nowhere: no folder of an encoder \(it has no config.json\)"):
+    with pytest.raises(InputError, match=r"nowhere: not the folder of an encoder \(it has no config.json\)"):
         ContextualVectors(tmp_path / "nowhere", LEXICON)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match="holds no AutoConfig"):
@@ -355,7 +355,7 @@ def test_what_is_no_cache_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no database, but long enough to be taken for one" * 20)
     for path in (tmp_path, text, text / "below"):
-        with pytest.raises(InputError, match=f"{path}: no usable cache of vectors"):
+        with pytest.raises(InputError, match=f"{path}: not a usable cache of vectors"):
             VectorCache(path).read([b"key"])
 
 

@@ -185,7 +185,7 @@ def test_quora_split_without_header(tmp_path: Path) -> None:
         (
             "a.tsv",
             "gold_label\tsentence1\tsentence2\tsentence1\nneutral\ta\tb\tc\n",
-            r"a.tsv:1: sentence1 should be the name of one column, and is that of several",
+            r"a.tsv:1: sentence1 should be the name of one column, but is that of several",
         ),
         ("a.jsonl", snli_line().replace("sentence2_parse", "parse"), r"a.jsonl:1: no column sentence2_parse"),
         ("a.tsv", HEADER + "neutral\ta\tb\nmaybe\ta\tb\n", r"a.tsv:3: unknown label 'maybe', expected one of entail"),
@@ -212,7 +212,7 @@ def test_quora_split_without_header(tmp_path: Path) -> None:
         (
             "a.tsv",
             HEADER + "duplicate\ta\tb\nneutral\ta\tb\n",
-            r"a.tsv: the labels duplicate, neutral belong to no one",
+            r"a.tsv: the labels duplicate, neutral are not those of any one",
         ),
     ],
 )

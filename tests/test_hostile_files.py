@@ -158,7 +158,7 @@ def test_spaces_at_the_end_are_no_numbers(line: str, tmp_path: Path) -> None:
 def test_words_that_are_no_characters_are_refused(tmp_path: Path) -> None:
     words = np.array([0x7FFFFFFF], dtype=np.uint32).view("<U1")
     np.savez(tmp_path / "v.npz", words=words, vectors=np.ones((1, 3)))
-    with pytest.raises(InputError, match=r"v.npz: words holds something that is no character"):
+    with pytest.raises(InputError, match=r"v.npz: words holds something that is not a character"):
         read_vectors(tmp_path / "v.npz", {"a"})
 
 

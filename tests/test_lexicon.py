@@ -69,7 +69,7 @@ def test_fasttext_header_and_trailing_spaces(tmp_path: Path) -> None:
     [
         ("the 1 2 3\na 1 2 3\ndog 1 2\n", r"vectors.txt:3: expected a word and 3 numbers, got 2"),
         ("the 1 2 3\na 1 2 3\ndog 1 2 3 4\n", r"vectors.txt:3: expected a word and 3 numbers, got 4"),
-        ("the 1 2 3\ndog 1 two 3\n", r"vectors.txt:2: 'dog' is followed by something that is no number"),
+        ("the 1 2 3\ndog 1 two 3\n", r"vectors.txt:2: 'dog' is followed by something that is not a number"),
         ("", r"vectors.txt: is empty, expected word vectors"),
         ("dog\n", r"vectors.txt:1: expected a word and numbers, with spaces between them, got no space"),
         ("dog\t1\t2\ncat\t3\t4\n", r"vectors.txt:1: expected a word .* spaces between them, got no space"),

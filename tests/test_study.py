@@ -216,7 +216,7 @@ def test_a_prior_without_b_has_not_moved_it() -> None:
         ("sick", "Gaussian Transformer"): [run | {"priors": [[0.1, -0.1], [0.1, -0.102]]}],
     }
     page = priors.page(found)
-    assert "the furthest has moved by 0.004" in page
+    assert "none has moved by more than 0.004" in page
     assert "| sick | GT, Gaussian, Eq 3 | 1 | 0.104 | – |" in page
     assert "| sick | Gaussian Transformer | 2 | 0.100 | -0.102 |" in page
 
@@ -535,7 +535,7 @@ def test_the_best_two_stand_beside_re2_test_set_by_test_set() -> None:
 def test_where_the_largest_class_is_as_good_as_every_model_is_said() -> None:
     trained = {"a": runs(0.5, 0.7), "b": runs(0.58)}
     lost = transfer.below(trained, {"test": [60, 40], "hard": [30, 70]})
-    assert lost == " No model is above the largest class on: test; hard."
+    assert lost == " No model beats the largest class on: test; hard."
     assert transfer.below(trained, {"test": [41, 59], "hard": [60, 50, 50], "none": []}) == ""
     assert transfer.below({}, {"test": [1]}) == ""
 
@@ -565,7 +565,7 @@ def test_how_far_a_prior_could_have_moved_is_told_by_its_steps() -> None:
     facts = {"seconds": 1.0, "pairs_per_second": 6_400, "dev": [0.4, 0.6], "best_epoch": 1, "bench": "sick"}
     run = {**facts, "options": {"batch_size": 32, "lr": 1e-3}, "priors": [start, end]}
     page = priors.page({("sick", "Gaussian Transformer"): [run]})
-    assert "furthest has moved by 0.004." in page and "took 100 to 100. No run" in page
+    assert "none has moved by more than 0.004." in page and "took 100 to 100. No run" in page
     assert "by more than 40 per cent of" in page
 
 

@@ -262,7 +262,7 @@ def test_a_compiled_model_learns_the_same(tmp_path: Path, option: str) -> None:
 
 def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(InputError, match="holds files that are no run"):
+    with pytest.raises(InputError, match="holds files that are not a run"):
         Run(tmp_path).claim({"a": 1})
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(InputError, match=r"thesis.tex: is a file, expected a folder"):

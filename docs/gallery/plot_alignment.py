@@ -42,10 +42,10 @@ from nli_common.lexicon import Lexicon
 # aligns, compares each word with what was aligned to it, and adds the comparisons up.
 # It learns from a generated corpus of short sentences.
 #
-# Word vectors that were made from much text, such as GloVe's, lie near each other for
+# Word vectors that were trained on much text, such as GloVe's, lie near each other for
 # related words: for *singer* and *musician*, for *sleeping* and *napping*, and for
 # *old* and *young* just as well. We build such vectors here. A word's vector is
-# random, and words of one group have a part in common.
+# random, and words of one group share a component.
 
 train, test = generated_corpus(4000, "train"), generated_corpus(1000, "test")
 words = list(dict.fromkeys([*train.words, *test.words]))
@@ -186,4 +186,4 @@ figure.set_label(
 # the model is there to judge.
 #
 # The model sees no word order: :doc:`plot_your_model` shows what it therefore cannot
-# tell, and how to mend it.
+# tell, and how to fix it.

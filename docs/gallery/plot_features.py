@@ -2,8 +2,8 @@ r"""
 Six numbers for each word
 =========================
 
-CAFE (Tay et al. 2018) compares each word with what was aligned to it, and presses
-every comparison into a single number by a factorization machine. So one can look at
+CAFE (Tay et al. 2018) compares each word with what was aligned to it, and compresses
+every comparison into a single number by a factorization machine. So one can inspect
 what the model passes on. The paper's Figure 2 does so. This page trains a small CAFE
 within seconds and draws the same numbers.
 

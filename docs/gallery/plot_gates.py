@@ -39,7 +39,7 @@ from nlilayers.functional import same_convolution
 # How far a word sees
 # -------------------
 #
-# The gradient tells which words an output depends on. We take the word in the middle
+# The gradient shows which words an output depends on. We take the word in the middle
 # of a text, differentiate its output with respect to every input word, and look at
 # the length of each gradient. After :math:`L` layers with windows of :math:`k` words,
 # the middle word can have seen :math:`L (k - 1) + 1` words, and no others.

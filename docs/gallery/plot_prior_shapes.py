@@ -86,16 +86,16 @@ figure.set_label(
 
 # %%
 # Left: a larger :math:`w` is a narrower bell. Right: the same width with three
-# punishments :math:`b`. The multiplier is 1 where :math:`w \delta^2 + b = 0`, that is
+# penalties :math:`b`. The multiplier is 1 where :math:`w \delta^2 + b = 0`, that is
 # at the distance :math:`\sqrt{-b / w}`, here 1, 2 and 3. Everything short of that
-# distance is punished too, the word itself most. The dots are the distances that
+# distance is penalised too, the word itself most. The dots are the distances that
 # words can have.
 #
 # Three other priors
 # ------------------
 #
-# All priors are modules that map two lengths to a matrix of log-biases, so one can
-# stand for another. :class:`~nlilayers.ZipfPrior` falls with the inverse of the
+# All priors are modules that map two lengths to a matrix of log-biases, so one
+# can replace another. :class:`~nlilayers.ZipfPrior` falls with the inverse of the
 # distance and has nothing to learn. :class:`~nlilayers.LinearPrior` falls along a
 # line. :class:`~nlilayers.DistancePrior` has a number of its own for each distance,
 # and one for all that are far. It starts at 0, so we fill it by hand here.
@@ -143,15 +143,15 @@ figure.set_label(
 )
 
 # %%
-# Above: the Gaussian falls ever faster. So far words are all but cut off, which makes
+# Above: the Gaussian falls ever faster. Far words are nearly cut off, which makes
 # :doc:`a window <plot_prior_window>` possible. Zipf's curve flattens out: no distance
-# is ever far enough to be left out. Below: the shares of the weight if no word is
-# better than another. Only the last prior can tell left from right.
+# is ever far enough to be left out. Below: the shares of the weight if all words
+# have equal scores. Only the last prior can tell left from right.
 #
 # One sentence
 # ------------
 #
-# This is the example of the paper's Figure 1. *new* stands in it three times, and
+# This is the example of the paper's Figure 1. *new* occurs in it three times, and
 # only the first one belongs to *book*. Without a prior the three get the same weight,
 # for they have the same vector.
 #
@@ -262,7 +262,7 @@ axes["w"].set(
     title="w, which narrows", xlabel="training step", ylabel="w", yscale="log"
 )
 axes["c"].set(
-    title="−b, which punishes the centre",
+    title="−b, which penalises the centre",
     xlabel="training step",
     ylabel="−b",
     yscale="log",

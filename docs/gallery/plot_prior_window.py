@@ -8,7 +8,7 @@ attention over a long text costs far less. How far must it look?
 
 Let a word :math:`i` attend to the words up to the distance :math:`D` only. It then
 misses those outside, and with them the share :math:`\mu_i` of its weights. Its
-output is off by at most :math:`\mu_i` times the distance of the two values that lie
+output is off by at most :math:`\mu_i` times the distance between the two values
 farthest apart. What :math:`\mu_i` can be depends on the prior :math:`\beta`, and on
 how far apart two scores of a word can lie, their range :math:`R`:
 
@@ -67,9 +67,9 @@ figure.set_label(
 # Wide scores and narrow priors
 # -----------------------------
 #
-# The bias grows with the square of the distance. So the window grows only like the
-# root of :math:`R`, and falls like the root of :math:`w`. A tolerance that is a
-# thousand times smaller costs no more than a range that is 7 wider: :math:`e^7
+# The bias grows with the square of the distance. So the window grows only as the
+# square root of :math:`R`, and shrinks as that of :math:`w` grows. A tolerance that
+# is a thousand times smaller costs no more than a range that is 7 wider: :math:`e^7
 # \approx 1000`.
 
 ranges = torch.linspace(0, 60, 61).tolist()
@@ -147,7 +147,7 @@ figure.set_label(
 # ---------------
 #
 # The bound holds for the worst scores that there can be. How much is really lost? We
-# take a layer, leave out more and less, and compare with attention to all words.
+# take a layer, leave out different amounts, and compare with attention to all words.
 
 torch.manual_seed(0)
 layer = GaussianSelfAttention(32, num_heads=2, dtype=torch.float64)
@@ -197,7 +197,7 @@ figure.set_label(
 
 # %%
 # From top to bottom: what could be lost, what is lost, and how much the output
-# changes, as a share of the distance of the two values that lie farthest apart. The
+# changes, as a share of the distance between the two values farthest apart. The
 # order always holds, whatever the words are.
 #
 # With ``window="auto"``, its default, :class:`~nlilayers.GaussianSelfAttention` does

@@ -80,7 +80,7 @@ figure.set_label(
 # ----------
 #
 # Now a list of words, and some that are not in it. Two vectors are compared by their
-# cosine. Since all features are largest values, most of them are above 0, the more so
+# cosine. Since all features are maxima, most of them are above 0, the more so
 # the longer a word is. We subtract each word's mean first, so that unrelated words
 # have a cosine of about 0.
 

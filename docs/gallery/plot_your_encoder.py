@@ -3,7 +3,7 @@ Alignment on top of a pretrained encoder
 ========================================
 
 BERT and its kin turn a sentence into one vector for each word. The library's layers
-take such vectors as any others. This page puts :class:`~nlilayers.DecomposableAlign`
+take such vectors like any others. This page puts :class:`~nlilayers.DecomposableAlign`
 and :class:`~nlilayers.AlignmentFactorization` on top of an encoder of Hugging Face's
 ``transformers``.
 
@@ -192,8 +192,8 @@ figure.set_label(
 # Left: each word has found itself in the other sentence, and *old* has found *young*.
 # Right: the difference (*sub*) is next to 0 for all words but *old*, the only one
 # whose counterpart is another word. So one can see which word the model stumbled
-# over. The other two columns are less plain: their numbers are made for the layers
+# over. The other two columns are harder to read: their numbers are made for the layers
 # that follow.
 #
-# Words of a pretrained encoder are mostly cut into pieces, and tokens such as
-# ``[CLS]`` stand around them. The layers align these like any other tokens.
+# Pretrained encoders mostly split words into pieces, and put tokens
+# such as ``[CLS]`` around them. The layers align these like any other tokens.

@@ -2,7 +2,7 @@ r"""
 A model of your own in 40 lines
 ===============================
 
-The layers are parts to build with. This page builds a model of them that is in no
+The layers are parts to build with. This page builds a model from them that is in no
 paper, trains it for seconds, and asks what it can and cannot do. Then it adds one
 layer, and asks again.
 """
@@ -147,7 +147,7 @@ figure.set_label(
 #
 # So the corpus is good for finding out what a model *cannot* do. It is no measure of
 # how well it would do on real text. For that, make ``train``, ``test`` and ``lexicon``
-# of files; nothing else on this page changes:
+# from files; nothing else on this page changes:
 #
 # .. code-block:: python
 #

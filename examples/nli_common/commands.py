@@ -36,13 +36,13 @@ def main(script: Script) -> None:
         output: Path = Path("runs") / script.name,
         checkpoint_seconds: float = 60.0,
     ) -> None:
-        """Train the model; the same command again goes on with an interrupted run.
+        """Train the model; repeating the command resumes an interrupted run.
 
         Args:
             config: The model.
             recipe: How it is trained: the paper's recipe with --train, and a short one for the generated corpus.
             data: The files.
-            seed: Of the initial weights, the order of the pairs, and dropout.
+            seed: Seed of the initial weights, the order of the pairs, and dropout.
             output: Folder of this run: configuration, lexicon, weights, metrics.json, figures.
             checkpoint_seconds: Write a checkpoint this often, besides one at the end of each epoch.
         """
@@ -63,7 +63,7 @@ def main(script: Script) -> None:
             test: Pairs, in any format that train takes.
             vectors: Vectors for words that the run has not seen; without it they are hashed.
             categories: MultiNLI's annotations: a pair's ID and its #CATEGORIES in each line.
-            cache: Where indexed corpora are kept for the next time.
+            cache: Folder in which indexed corpora are cached.
             output: Write the figures to this file.
         """
         evaluate_runs(script, [Run(folder) for folder in run], test, vectors, categories, cache, output)
@@ -85,8 +85,8 @@ def main(script: Script) -> None:
             hypothesis: What may follow from it, as text.
             figure: Write the word alignment of this pair to a PNG file.
             pairs: In place of one pair, a file of pairs in any format that train takes; a label of - stands for none.
-            vectors: Beside --pairs, vectors for words that the run has not seen; without it they are hashed.
-            output: Beside --pairs, the file of tab-separated values to write: every class's probability for each pair.
+            vectors: With --pairs, vectors for words that the run has not seen; without it they are hashed.
+            output: With --pairs, the file of tab-separated values to write: every class's probability for each pair.
         """
         if premise is not None and hypothesis is not None and (pairs, vectors, output) == (None, None, None):
             predict_pair(script, Run(run), premise, hypothesis, figure)
@@ -137,7 +137,7 @@ def _leave_other_processes() -> None:
 
 def _explain_command(script: Script) -> Any:
     def explain(run: Path, premise: str, hypothesis: str, output: Path | None = None) -> None:
-        """Show in one HTML page which words the model aligned, and what it predicts of them.
+        """Show in one HTML page which words the model aligned, and what it predicts for the pair.
 
         Args:
             run: Folder that train wrote.
@@ -164,8 +164,8 @@ def _table_command(script: Script) -> Any:
     ) -> None:
         """Train every row of one of the paper's tables and print ours beside the paper's figures.
 
-        The same command again trains what is left; a run that several rows share is trained once. Tables are written
-        as NAME.md, NAME.json and NAME.png.
+        Repeating the command trains the remaining runs; a run that several rows share is trained only once. Tables are
+        written as NAME.md, NAME.json and NAME.png.
 
         Args:
             name: The table.

@@ -123,7 +123,7 @@ class ContextualVectors(nn.Module):
         """Tokenizer and encoder, loaded when a sentence is first missing; a tuple is no sub-module."""
         tokenizer = self._from_pretrained("AutoTokenizer", add_prefix_space=True)
         if not tokenizer.is_fast:
-            raise InputError(f"{self.folder}: its tokenizer does not tell which sub-words belong to a word")
+            raise InputError(f"{self.folder}: its tokenizer does not report which sub-words belong to a word")
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token  # which one does not matter: it is masked
         with torch.random.fork_rng(devices=[]):  # what the weights are loaded into is drawn first
@@ -139,7 +139,7 @@ class ContextualVectors(nn.Module):
         except ImportError:
             raise InputError("an encoder needs transformers: pip install 'nlilayers[contextual]'") from None
         if not (self.folder / "config.json").is_file():
-            raise InputError(f"{self.folder}: no folder of an encoder (it has no config.json)")
+            raise InputError(f"{self.folder}: not the folder of an encoder (it has no config.json)")
         # transformers has no types for this function.
         transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
@@ -236,7 +236,7 @@ class VectorCache:
                 connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
                 yield connection
         except (sqlite3.Error, OSError) as error:
-            raise InputError(f"{self.path}: no usable cache of vectors ({error})") from None
+            raise InputError(f"{self.path}: not a usable cache of vectors ({error})") from None
 
 
 def fingerprint_of_folder(folder: Path) -> str:
@@ -251,7 +251,7 @@ def fingerprint_of_folder(folder: Path) -> str:
             with path.open("rb") as file:
                 total.update(f"{path.name} {_hash(file)}\n".encode())
     except OSError as error:
-        raise InputError(f"{folder}: no folder of an encoder ({error.strerror})") from None
+        raise InputError(f"{folder}: not the folder of an encoder ({error.strerror})") from None
     return total.hexdigest()
 
 

@@ -56,7 +56,7 @@ def scheme_of(labels: Collection[str], source: str) -> tuple[str, ...]:
     """
     fitting = [scheme for scheme in SCHEMES if set(labels) <= set(scheme)]
     if not fitting:
-        raise InputError(f"{source}: the labels {', '.join(sorted(labels))} belong to no one task")
+        raise InputError(f"{source}: the labels {', '.join(sorted(labels))} are not those of any one task")
     return min(fitting, key=len)
 
 
@@ -136,7 +136,7 @@ def _with_header(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]
     _require(columns, path, 1)
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
-        raise InputError.at(path, 1, f"{', '.join(twice)} should be the name of one column, and is that of several")
+        raise InputError.at(path, 1, f"{', '.join(twice)} should be the name of one column, but is that of several")
     rows = ((number, _row(columns, line, path, number)) for number, line in lines if line)
     yield from _from_rows(rows, path)
 

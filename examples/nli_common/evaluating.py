@@ -92,7 +92,7 @@ def _require_same_file(place: Path, corpus: Corpus, test: Path) -> None:
         return
     if held != corpus.digest:
         raise InputError(
-            f"{place}: holds the figures of other pairs than those of {test}; name another file by --output"
+            f"{place}: holds the figures of pairs other than those of {test}; choose another file with --output"
         )
 
 

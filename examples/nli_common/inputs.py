@@ -48,11 +48,11 @@ class Data:
     unit_vectors: bool = False
     """Divide each word's vector by its length; words without a vector then have standard normal ones."""
     unit_unknown: bool = False
-    """Beside --unit-vectors: divide those of words without a vector by their length, too."""
+    """With --unit-vectors: divide the random vectors of words without one by their length, too."""
     pairs: int = 16_000
-    """Training pairs of the generated corpus, where no file is given; dev has an eighth, test a quarter of it."""
+    """Training pairs of the generated corpus, where no file is given; dev has an eighth as many, test a quarter."""
     cache: Path = CACHE
-    """Where indexed corpora are kept for the next time."""
+    """Folder in which indexed corpora are cached."""
 
     def corpora(self) -> dict[str, Corpus]:
         """The indexed corpora: train, dev and, if there is one, test.
@@ -68,7 +68,7 @@ class Data:
             return {name: generated_corpus(int(share * self.pairs), name) for name, share in GENERATED.items()}
         for name in ("train", "dev"):
             if name not in given:
-                raise InputError(f"--{name} is needed beside --{' --'.join(given)}")
+                raise InputError(f"--{name} is needed with --{' --'.join(given)}")
         corpora = {name: open_corpus(path, self.cache) for name, path in given.items()}
         labels = scheme_of(corpora["train"].labels, str(self.train))
         for name, corpus in corpora.items():
@@ -83,7 +83,7 @@ class Data:
                 alone should have unit length.
         """
         if self.unit_unknown and not self.unit_vectors:
-            raise InputError("--unit-unknown: expected --unit-vectors beside it")
+            raise InputError("--unit-unknown: needs --unit-vectors, too")
         words = list(dict.fromkeys(word for corpus in corpora.values() for word in corpus.words))
         tags = corpora["train"].tags
         if self.vectors is None:

@@ -216,7 +216,7 @@ def _require_strings(strings: object) -> None:
         raise ValueError("expected words, tags, alphabet and unit")
     for name in ("words", "tags", "alphabet"):
         if not isinstance(strings[name], list) or not all(isinstance(item, str) for item in strings[name]):
-            raise ValueError(f"{name} is no list of strings")
+            raise ValueError(f"{name} is not a list of strings")
     if any(len(word) > LONGEST_TOKEN for word in strings["words"]):
         raise ValueError(f"a word has more than {LONGEST_TOKEN:,} characters")
     alphabet = strings["alphabet"]

@@ -35,7 +35,7 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
         return
     for name, path in (("pairs", pairs), ("vectors", vectors)):
         if path is not None and output.resolve() == path.resolve():
-            raise InputError(f"--output {output}: expected another file than that of --{name}, which it would replace")
+            raise InputError(f"--output {output}: expected a file other than that of --{name}, which it would replace")
     labels = run.read_config()["labels"]
     read = list(read_pairs(pairs))
     for number, pair in enumerate(read, 1):

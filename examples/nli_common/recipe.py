@@ -29,7 +29,7 @@ class Recipe:
     patience: int = 5
     """Stop after this many epochs without a better dev accuracy."""
     warmup_epochs: float = 0.0
-    """The learning rate rises from 0 along a line during the first of so many epochs, a fraction if need be."""
+    """Epochs at the start, possibly a fraction, during which the learning rate rises linearly from 0."""
     clip_norm: float | None = None
     """Largest norm of the gradient; None clips nothing."""
     l2: float = 0.0
@@ -43,9 +43,9 @@ class Recipe:
     normalized_decay: float = 0.0
     """Adamwr: the normalised weight decay; a step's is this times the square root of batch size / (pairs * epochs)."""
     compile: bool = False
-    """Compile the training step's model: some minutes at the start, and faster steps for a long training."""
+    """Compile the training step's model: takes some minutes at the start; worthwhile for a long training."""
     cuda_graphs: bool = False
-    """Compile it, and on a GPU record each shape's step once and replay it: for small batches."""
+    """Compile the model, and on a GPU record each shape's step once and replay it: for small batches."""
 
     def make_optimizer(self, model: nn.Module) -> Optimizer:
         """The optimiser of a model's trainable parameters, weight matrices apart from the rest.

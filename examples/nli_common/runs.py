@@ -74,7 +74,7 @@ class Run:
         if held:
             _require_same(read_json(self.config), json.loads(json.dumps(config)), self.folder)
         elif any(entry.name != ".lock" and entry.suffix != TEMPORARY for entry in self.folder.iterdir()):
-            raise InputError(f"--output {self.folder}: holds files that are no run; choose a new or an empty folder")
+            raise InputError(f"--output {self.folder}: holds files that are not a run; choose a new or an empty folder")
 
     def drop_checkpoints(self) -> None:
         """Remove what only an unfinished run needs, where the system allows it."""

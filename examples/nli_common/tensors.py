@@ -60,13 +60,13 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
     Raises:
         FileNotFoundError: if there is none.
-        DAMAGED: one of these if it cannot be read or is no such file, or the checksum does not fit.
+        DAMAGED: one of these if it cannot be read or is no such file, or the checksum does not match.
     """
     with safe_open(path, framework="pt") as file:
         note = json.loads((file.metadata() or {}).get("note", "{}"))
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
     if note.pop("checksum", None) not in (None, _checksum(tensors, note)):
-        raise ValueError("the checksum does not fit")
+        raise ValueError("the checksum does not match")
     return tensors, note
 
 

@@ -148,8 +148,8 @@ def _require_environment(accelerator: Accelerator) -> None:
         )
     if precision not in ("no", "bf16"):
         raise InputError(
-            f"Accelerate's mixed_precision must be no or bf16, got {precision}: the scale of its losses would not "
-            "outlive an interruption"
+            f"Accelerate's mixed_precision must be no or bf16, got {precision}: its loss scale would not "
+            "survive an interruption"
         )
 
 

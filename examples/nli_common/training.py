@@ -53,11 +53,11 @@ class Progressed:
             figures = [*counts, *numbers, *(figure for row in at.history for figure in row.values())]
             plain = all(type(figure) in (int, float) and math.isfinite(figure) for figure in figures)
             if not plain or any(type(count) is not int or count < 0 for count in counts):
-                raise ValueError("its numbers are none of a training")
+                raise ValueError("its counters or figures are not those of a training run")
             if len(at.history) != at.epoch or any(row.keys() != {"epoch", "loss", "dev"} for row in at.history):
-                raise ValueError(f"its history is not that of {at.epoch} epochs")
+                raise ValueError(f"its history does not cover {at.epoch} epochs")
             if at.best_epoch >= max(at.epoch, 1) or (at.epoch > 0 and at.seconds <= 0):
-                raise ValueError(f"no training of {at.epoch} epochs has this best epoch, or takes no time")
+                raise ValueError(f"its best epoch or its time is impossible after {at.epoch} epochs")
         except (TypeError, AttributeError, ValueError, OverflowError) as error:
             raise InputError(f"{path}: not a checkpoint of this run ({error})") from None
         return at

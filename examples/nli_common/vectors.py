@@ -55,7 +55,7 @@ def _npz(path: Path, wanted: set[str]) -> Vectors:
         )
     points = words.astype(words.dtype.newbyteorder("=")).view(np.uint32) if words.dtype.itemsize else np.zeros(1)
     if points.max(initial=0) > sys.maxunicode:
-        raise InputError(f"{path}: words holds something that is no character")
+        raise InputError(f"{path}: words holds something that is not a character")
     with np.errstate(over="ignore"):
         found = {str(word): row.astype(np.float32) for word, row in zip(words, vectors, strict=True) if word in wanted}
     for word, vector in found.items():
@@ -123,7 +123,7 @@ def _numbers(fields: list[bytes], word: str, path: Path, number: int) -> npt.NDA
     try:
         values = np.array(list(map(float, fields)))
     except ValueError:
-        raise InputError.at(path, number, f"{word!r} is followed by something that is no number") from None
+        raise InputError.at(path, number, f"{word!r} is followed by something that is not a number") from None
     if not (np.abs(values) <= np.finfo(np.float32).max).all():
         raise InputError.at(path, number, f"the vector of {word!r} has a number that is not finite in float32")
     return values.astype(np.float32)

@@ -42,12 +42,12 @@ class GaussianSelfAttention(nn.Module):
     and builds on the Transformer, whose :math:`1/\sqrt{d/h}` is the default here. Sums and softmaxes run over real
     tokens. Word order enters through the prior alone, as distances: padding on the left changes nothing.
 
-    The whole matrix of scores, for which a window is a mask, is computed
+    The whole matrix of scores is computed, with any window applied as a mask,
 
-    - for sentences of fewer than 160 words, or of fewer than eight windows (a window of 16 words at least);
+    - for sentences of fewer than 160 words, or of fewer than eight windows (each counted as at least 16 words);
     - on CUDA, for batches of fewer than :math:`2^{26}` scores;
     - in compiled and in traced code;
-    - with priors that have hooks, and with priors of one's own, unless their attribute ``of_distance`` is ``True``,
+    - with priors that have hooks, and with custom priors, unless their attribute ``of_distance`` is ``True``,
       which promises that they are functions of :math:`i - j` alone;
     - with priors that are at most -1e30 at a distance of 0 (where they are :math:`-\infty`, a word with no other to
       attend to has a sum of 0);
@@ -137,7 +137,7 @@ class GaussianSelfAttention(nn.Module):
     def reset_parameters(self) -> None:
         """Draw each projection so that it keeps the variance (Glorot); biases start at 0. The prior is left as it is.
 
-        Attention averages: words that agree keep their variance, and independent ones lose what an average loses.
+        Attention averages: identical words keep their variance, and averaging independent ones reduces it.
         """
         for block in (*self.in_proj.weight.chunk(3), self.out_proj.weight):
             nn.init.xavier_uniform_(block)

@@ -94,10 +94,10 @@ class CharNgramEmbedding(nn.Module):
             words: any strings; the empty one has the n-gram ``<>``.
 
         Returns:
-            ``(len(words), k)``, int64, where the vectors are; k is the most n-grams that one of the words has.
+            ``(len(words), k)``, int64, on the vectors' device; k is the largest number of n-grams of any of the words.
 
         Raises:
-            TypeError: if words is a string or no sequence, or holds anything else than strings.
+            TypeError: if words is a string or no sequence, or holds anything other than strings.
         """
         _require_strings(words)
         hashes, counts = functional.char_ngrams(words, self.ngram_size)
@@ -113,7 +113,7 @@ class CharNgramEmbedding(nn.Module):
         return functional.char_ngram_embedding(ids, self.weight)
 
     def table(self, words: Sequence[str]) -> Tensor:
-        """The vectors of a whole vocabulary, computed once: looking them up is far cheaper than n-grams are.
+        """The vectors of a whole vocabulary, computed once: looking them up is far cheaper than hashing n-grams.
 
         Args:
             words: any strings.
@@ -122,7 +122,7 @@ class CharNgramEmbedding(nn.Module):
             ``(len(words), embedding_dim)``.
 
         Raises:
-            TypeError: if words is a string or no sequence, or holds anything else than strings.
+            TypeError: if words is a string or no sequence, or holds anything other than strings.
         """
         _require_strings(words)
         words = list(words)

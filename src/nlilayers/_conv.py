@@ -37,8 +37,9 @@ class GatedConvBlock(nn.Module):
             gates the block is the paper's plain residual CNN.
 
     Attributes:
-        weight: :math:`W_o, W_f, W_g` one below the other, those that there are: ``(out_features, k, in_features)``
-            each. The :attr:`torch.nn.Conv1d.weight` of the same convolution is its ``weight.mT``.
+        weight: :math:`W_o, W_f, W_g` stacked, without those of absent gates: each
+            ``(out_features, k, in_features)``. The :attr:`torch.nn.Conv1d.weight` of the same convolution is its
+            ``weight.mT``.
         bias: :math:`b_o, b_f, b_g` in the same order.
         projection: :math:`W_p`, or ``None`` where the widths match.
 

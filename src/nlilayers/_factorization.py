@@ -91,7 +91,7 @@ class AlignmentFactorization(nn.Module):
 
         y_c = F_\mathrm{fm}([x; a]) \qquad y_s = F_\mathrm{fm}(x - a) \qquad y_m = F_\mathrm{fm}(x \odot a)
 
-    with the word :math:`x`, the aligned vector :math:`a` and a :class:`FactorizationMachine` of its own for each. One
+    with the word :math:`x`, the aligned vector :math:`a` and a separate :class:`FactorizationMachine` for each. One
     such layer serves both sentences; the paper has a second for what was aligned within a sentence. Computed in at
     least float32, under autocast too, and returned in the dtype of x. There is no mask: a padded position affects no
     other, and the caller must set its output to 0. NaN and infinity in padding would reach the gradients of the

@@ -19,13 +19,13 @@ class Highway(nn.Module):
         y = \sigma(W_T x + b_T) \odot \mathrm{act}(W_H x + b_H) + (1 - \sigma(W_T x + b_T)) \odot P(x)
 
     :math:`P` is the identity where the widths match, and a linear layer of its own where they do not: only the first
-    layer's can differ. (The paper calls that projection nonlinear; its parameter counts fix that there is one, and
+    layer's can differ. (The paper calls that projection nonlinear; its parameter counts imply that there is one, and
     one author's code has it linear, which is the default here.)
 
     Args:
         in_features: features that enter.
         out_features: features that leave, and enter the second layer; ``None`` is ``in_features``.
-        num_layers: layers, one upon the other.
+        num_layers: number of layers.
         activation: act, a function or module that is applied to each feature.
         projection_activation: the same for what :math:`P` projects; ``None`` leaves that linear. Where the widths
             match, nothing is projected, and it is not used.
@@ -81,7 +81,7 @@ class Highway(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weights that keep the variance of their input, and shut the gates: a layer starts by carrying it on."""
+        """Draw weights that keep the variance of their input, and nearly close the gates, to pass the input on."""
         for layer in (*self.transforms, *self.gates, self.projection):
             if isinstance(layer, nn.Linear):
                 nn.init.kaiming_uniform_(layer.weight, nonlinearity="linear")

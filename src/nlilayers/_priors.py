@@ -1,7 +1,7 @@
 """Distance priors: additive log-biases of the distance between two tokens.
 
 Each maps a query length and a key length to the bias of every (query, key) pair, and fits every layer that takes a
-``prior``; those of several heads fit an attention of as many.
+``prior``; :class:`HeadPriors` map them to a bias for each head, and fit self-attention with as many heads.
 """
 
 import math
@@ -17,27 +17,27 @@ from nlilayers._precision import at_least_float32
 
 
 class GaussianPrior(nn.Module):
-    r"""A learnt Gaussian over the distance, with a punished centre: Guo et al. 2019, Eq 4; Eq 3 without ``b``.
+    r"""A learnt Gaussian over the distance, with a penalised centre: Guo et al. 2019, Eq 4; Eq 3 without ``b``.
 
     https://doi.org/10.1609/aaai.v33i01.33016489
 
     .. math:: \beta(\delta) = -\left| w \delta^2 + b \right|, \qquad w > 0, \quad b \le 0
 
-    with the distance :math:`\delta = i - j` of two tokens. Both signs hold whatever an optimiser does, by
-    :math:`w = \mathrm{softplus}(\rho)` and :math:`b = -\mathrm{softplus}(\kappa)` with trained :math:`\rho` and
+    with the distance :math:`\delta = i - j` of two tokens. Both signs are kept, whatever an optimiser does,
+    by :math:`w = \mathrm{softplus}(\rho)` and :math:`b = -\mathrm{softplus}(\kappa)` with trained :math:`\rho` and
     :math:`\kappa`. Without :math:`b` the prior is a normal one of :math:`\sigma = 1 / \sqrt{2w}` tokens. The paper says
-    that :math:`b` punishes a word's attention to itself; with :math:`c = -b` it does more than that:
+    that :math:`b` penalises a word's attention to itself; with :math:`c = -b` it does more than that:
 
-    1. every distance short of :math:`\sqrt{c/w}`, where the bias is 0, is punished as well;
-    2. the centre lies below its neighbours exactly when :math:`w < 2c`: it ties with them at :math:`w = 2c`, and stays
-       the highest of all tokens beyond;
+    1. every distance short of :math:`\sqrt{c/w}`, where the bias is 0, is penalised as well;
+    2. the centre lies below its neighbours exactly when :math:`w < 2c`: it ties with them at :math:`w = 2c`, and is the
+       highest of all tokens for larger :math:`w`;
     3. a large :math:`c` moves the peak outward, to the distance :math:`\sqrt{c/w}`.
 
-    The start, :math:`w = c`, has its peak on the two neighbours. (The paper gives no start.)
+    The default, :math:`w = c`, has its peak on the two neighbours. (The paper gives no initial values.)
 
     Args:
         w: where :math:`w` starts.
-        b: where :math:`b` starts; ``None`` leaves it out (Eq 3). From 0 its gradient is 0: weight decay alone moves it.
+        b: where :math:`b` starts; ``None`` leaves it out (Eq 3). At 0 its gradient is 0, so only weight decay moves it.
 
     Attributes:
         w: :math:`w`, a scalar above 0.
@@ -80,7 +80,7 @@ class GaussianPrior(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Go back to the ``w`` and ``b`` of the constructor."""
+        """Reset ``w`` and ``b`` to the constructor's values."""
         nn.init.constant_(self.rho, _inverse_softplus(self.initial_w))
         if self.kappa is not None and self.initial_b is not None:
             nn.init.constant_(self.kappa, _inverse_softplus(-self.initial_b))
@@ -161,11 +161,11 @@ class LinearPrior(nn.Module):
 
     .. math:: \beta(\delta) = w_l |\delta|, \qquad w_l < 0
 
-    with the distance :math:`\delta = i - j` of two tokens. The sign holds whatever an optimiser does, by
+    with the distance :math:`\delta = i - j` of two tokens. The sign is kept, whatever an optimiser does, by
     :math:`w_l = -\mathrm{softplus}(\theta)` with a trained :math:`\theta`.
 
     Args:
-        w: where :math:`w_l` starts. (The paper gives no start.)
+        w: where :math:`w_l` starts. (The paper gives no initial value.)
 
     Attributes:
         w: :math:`w_l`, a scalar below 0.
@@ -200,7 +200,7 @@ class LinearPrior(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Go back to the ``w`` of the constructor."""
+        """Reset ``w`` to the constructor's value."""
         nn.init.constant_(self.theta, _inverse_softplus(-self.initial_w))
 
     @property
@@ -229,7 +229,7 @@ class DistancePrior(nn.Module):
 
     .. math:: d_{i-j} = \mathrm{bias}[\mathrm{bucket}(i - j)]
 
-    Distances are signed, so that a word can look one way; all those beyond :math:`D` = ``max_distance`` share one
+    Distances are signed, so that a word can prefer one side; all those beyond :math:`D` = ``max_distance`` share one
     bucket, whatever their sign: :math:`2D + 2` scalars, 22 for the paper's :math:`D = 10`. They start at 0, where
     the prior has no effect. A constant added to all of them changes nothing, since a softmax follows. (The paper says
     that "all distances greater than 10 words share the same bias", which can be read in two more ways.)
@@ -351,7 +351,7 @@ class HeadPriors(nn.Module):
         self.priors = nn.ModuleList(modules)
 
     def reset_parameters(self) -> None:
-        """Let every prior that can go back to its start."""
+        """Reset every prior that can be reset."""
         for prior in self.priors:
             reset = getattr(prior, "reset_parameters", None)
             if reset is not None:

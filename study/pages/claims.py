@@ -25,7 +25,8 @@ def page(results: Results) -> str:
             "A claim holds, or is reversed, where Holm's procedure decides so at 5 per cent, correcting for every row "
             "of the section for which the small budget plans enough seeds, trained yet or not. Undecided does not mean "
             "that there is no difference. The intervals themselves are not corrected for the number of rows, and where "
-            "one side's seeds spread several times as far as the other's, a small p is too small.",
+            "the spread over seeds is several times larger on one side than on the other, small p-values are too "
+            "small.",
             "## What a part is worth",
             "The variants of a family (GT, GCNN 150, CAFE 150) share the rate and dropout that were [tuned](tuning.md) "
             "for its whole model; a variant that lacks a part might do better with others. Decomposable Attention with "
@@ -37,13 +38,13 @@ def page(results: Results) -> str:
             "between priors, Tay et al. 0.2 to 3.8 between parts, less than intervals of this width can tell from "
             "zero. Rows of one model on one bench share its runs: six differences of the same sign are not six "
             "findings. The Gaussian's w and b hardly move from [their start](priors.md), which is ours.",
-            "Unit length is a setting of the Trento report, which does not say what it brings. Words without a vector "
+            "Unit length is a setting of the Trento report, which does not state its effect. Words without a vector "
             "then get a standard normal one, ten times as long as the others; the “throughout” variant scales those "
             f"too, a case that the report does not mention. Of {PROTOCOL['epochs']} epochs, the best ones range from "
             f"{best_epochs('attention, unit vectors', results)}, for “throughout” from "
             f"{best_epochs('attention, unit vectors throughout', results)}. The aligned head on a "
-            "frozen encoder differs from the pooled one in [more than alignment](index.md), and the encoder [has seen "
-            "such pairs](models.md).",
+            "frozen encoder differs from the pooled one in [more than alignment](index.md), and the encoder [was "
+            "trained on such pairs](models.md).",
             comparisons(CLAIMS, results),
             "## The order of the models",
             "Models have the papers' sizes, except for GCNN 150, which has half the width; the Gaussian Transformer "

@@ -36,10 +36,11 @@ def page(results: Results) -> str:
             "# What the priors learn",
             "The scalars w and b of each Gaussian prior of the Gaussian Transformer, one value per seed, from the "
             "first encoding block to the last interaction block. They start at "
-            f"{starts[0]:.1f} and {starts[1]:.1f}, and the furthest has moved by {max(moved):.3f}. Near 0.1 a softplus "
-            "passes on a tenth of a step, so Adam at a rate of 0.0002 can move them by some 0.02 in 1,000 steps; up "
-            f"to their best epochs these runs took {min(steps, default=0):,} to {max(steps, default=0):,}. No run has "
-            f"moved a scalar by more than {100 * max(shares):.0f} per cent of what its steps allow.",
+            f"{starts[0]:.1f} and {starts[1]:.1f}, and none has moved by more than {max(moved):.3f}. At values near "
+            "0.1, a softplus passes on a tenth of each step, so Adam at a rate of 0.0002 can move them by some 0.02 in "
+            f"1,000 steps; up to their best epochs these runs took {min(steps, default=0):,} to "
+            f"{max(steps, default=0):,}. No run has moved a scalar by more than {100 * max(shares):.0f} per cent of "
+            "what its steps allow.",
             table(["bench", "variant", "block", "w", "b"], lines),
             *window_section(),
         )
@@ -65,8 +66,9 @@ def window_section() -> tuple[str, str, str]:
     return (
         "## Their window",
         "By default, attention leaves out weights that its prior makes too small to matter. Here the same weights "
-        "(seed 0) ran once with every score and once with the automatic window, on the test pairs, nearly all of them "
-        f"too short for a window to pay, and on {TEXTS} texts of {WORDS:,} words made of the test set's premises: how "
-        "many attentions used a window, how many predictions changed, and the largest difference between logits.",
+        "(seed 0) ran once with every score and once with the automatic window, on the test pairs, nearly all of "
+        f"them too short for a window to pay off, and on {TEXTS} texts of {WORDS:,} words made of the test set's "
+        "premises: how many attentions used a window, how many predictions changed, and the largest difference between "
+        "logits.",
         table(head, lines) + "\n",
     )

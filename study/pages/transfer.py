@@ -30,7 +30,7 @@ def page(results: Results) -> str:
     ]
     return "\n\n".join(
         (
-            "# On other pairs than those they were trained on",
+            "# On pairs from other corpora",
             "Models trained on snli22k, tested on other pairs: accuracy in per cent, mean ± standard deviation over "
             "the seeds. Compare each with the row of the largest class. MoNLI has no contradictions and Breaking NLI "
             "few neutral pairs; predicting a class that a file does not have counts as wrong. Pairs of FraCaS without "
@@ -41,8 +41,8 @@ def page(results: Results) -> str:
             "al. 2020) are SNLI's with the premise or the hypothesis edited by hand so that the label changes. MoNLI "
             "(Geiger et al. 2020) replaces a word by a more general or a more specific one; its negative pairs do so "
             "under a negation. FraCaS (Cooper et al. 1996) has textbook problems of semantics.",
-            "The encoder of the last rows [has seen](models.md) SNLI and MultiNLI. Standard errors count the sampling "
-            f"of pairs only, not seeds.{below(trained, dict(zip(files, classes, strict=True)))}",
+            "The encoder of the last rows [was trained](models.md) on SNLI and MultiNLI. Standard errors reflect the "
+            f"sampling of pairs only, not seeds.{below(trained, dict(zip(files, classes, strict=True)))}",
             table(["model (seeds)", *files], lines) + "\n",
         )
     )
@@ -55,4 +55,4 @@ def below(trained: Mapping[str, Sequence[Mapping[str, Any]]], classes: Mapping[s
     largest = {file: max(pairs) / sum(pairs) for file, pairs in classes.items() if pairs}
     best = {file: max(mean(r["accuracy"][file] for r in found) for found in trained.values()) for file in largest}
     lost = [file for file, share in largest.items() if best[file] <= share]
-    return f" No model is above the largest class on: {'; '.join(lost)}." if lost else ""
+    return f" No model beats the largest class on: {'; '.join(lost)}." if lost else ""

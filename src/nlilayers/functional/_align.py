@@ -28,7 +28,7 @@ def alignment_weights(
         hypothesis_mask: real hypothesis tokens; ``None`` means all.
 
     Shape:
-        ``(b, n, m)``, ``(b, n)``, ``(b, m)`` → ``(b, n, m)``, ``(b, m, n)``: both have their sum of 1 in the last axis.
+        ``(b, n, m)``, ``(b, n)``, ``(b, m)`` → ``(b, n, m)``, ``(b, m, n)``: each sums to 1 over its last axis.
 
     Raises:
         ValueError: if a mask has another dtype or shape.

@@ -51,7 +51,7 @@ def self_attention_weights(
 
     .. math:: A_{ij} = \frac{\exp(s_{ij} + \beta(i - j))}{\sum_k \exp(s_{ik} + \beta(i - k))}
 
-    over the real tokens, and over those within the window alone if there is one. The prior's factor on a weight is the
+    over the real tokens and, if there is a window, only over those within it. The prior's factor on a weight is the
     bias :math:`\beta` inside the softmax, up to a constant of the row. Adding a constant to a row of scores changes
     nothing; a bias on the keys, which does just that, therefore has no effect.
 
@@ -61,7 +61,7 @@ def self_attention_weights(
         mask: real tokens; ``None`` means all.
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any.
         lets_see_itself: promises that no :math:`\beta(0)` is :math:`-\infty`, so that no row of a real token is left
-            without one to attend to. Biases are then not looked through for such rows.
+            without one to attend to. The biases are then not searched for such rows.
 
     Shape:
         ``(b, h, n, n)``, ``(n, n)`` or ``(h, n, n)``, ``(b, n)`` → ``(b, h, n, n)``; rows of padding are 0, and rows

@@ -79,7 +79,7 @@ def char_ngrams(words: Sequence[str], ngram_size: int) -> tuple[npt.NDArray[np.u
     """The hashes of every word's character n-grams: those that enter Guo et al. 2019, Eq 6.
 
     A word is put between ``<`` and ``>``; if it is then no longer than an n-gram, it is one n-gram by itself, so that
-    every word has one. (The paper does not say what becomes of short words: without boundaries, "a" has no 5-gram.)
+    every word has one. (The paper does not say how short words are handled: without boundaries, "a" has no 5-gram.)
 
     Args:
         words: any strings.

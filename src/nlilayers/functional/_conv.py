@@ -7,7 +7,7 @@ from nlilayers._values import is_traced
 
 
 def same_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    r"""The windows of Chen et al. 2019, Eqs 1 and 2: :math:`h(c) * W + b`, as many as there are words.
+    r"""The convolution of Chen et al. 2019, Eqs 1 and 2: :math:`h(c) * W + b`, one window for each word.
 
     .. math:: y_i = b + \sum_{t=0}^{k-1} W_t\, x_{i + t - r}, \qquad r = \left\lfloor \tfrac{k-1}{2} \right\rfloor
 

@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def highway(carried: Tensor, transformed: Tensor, gate: Tensor) -> Tensor:
-    r"""A gated mix of what is carried on and what is made of it: Tay et al. 2018, Eq 1.
+    r"""A gated mix of an input and a transformation of it: Tay et al. 2018, Eq 1.
 
     .. math:: y = \sigma(T) \odot H + (1 - \sigma(T)) \odot x
 

@@ -15,7 +15,7 @@ def token_distances(
     Args:
         query_length: n.
         key_length: m; ``None`` means n.
-        device: where the result lies.
+        device: device of the result.
 
     Shape:
         → ``(n, m)``, int64.
@@ -47,9 +47,10 @@ def distance_buckets(distances: Tensor, max_distance: int, *, signed: bool = Tru
         \end{cases}
 
     with :math:`D` the largest distance that has a bucket of its own. "All distances greater than 10 words share the
-    same bias" is read as one bucket for both sides, which makes :math:`2D + 2` in all. It has two more readings. With
-    a bucket for each side, that of a key far before its query, :math:`\delta > D`, is :math:`2D + 1`, and that of a key
-    far after it :math:`2D + 2`. Without signs, the bucket is :math:`|\delta|`, or :math:`D + 1` where that is greater.
+    same bias" is read as one bucket for both sides, which makes :math:`2D + 2` in all. Two other readings are possible.
+    With a bucket for each side, that of a key far before its query, :math:`\delta > D`, is :math:`2D + 1`, and that of
+    a key far after it :math:`2D + 2`. Without signs, the bucket is :math:`|\delta|`, or :math:`D + 1`
+    where that is greater.
 
     Args:
         distances: :math:`\delta = i - j`.
@@ -61,7 +62,7 @@ def distance_buckets(distances: Tensor, max_distance: int, *, signed: bool = Tru
         any → the same, of the same integers.
 
     Raises:
-        ValueError: if ``far_buckets`` is another number.
+        ValueError: if ``far_buckets`` is any other number.
 
     Example::
 
@@ -108,7 +109,7 @@ def distance_bias(bias: Tensor, distances: Tensor, *, signed: bool = True) -> Te
 
 
 def gaussian_bias(w: Tensor, b: Tensor, distances: Tensor) -> Tensor:
-    r"""The Gaussian prior with a punished centre: Guo et al. 2019, Eq 4; with :math:`b = 0`, Eq 3.
+    r"""The Gaussian prior with a penalised centre: Guo et al. 2019, Eq 4; with :math:`b = 0`, Eq 3.
 
     .. math:: \beta(\delta) = -\left| w \delta^2 + b \right|
 

@@ -16,7 +16,7 @@ from nlilayers._precision import at_least_float32
 
 
 def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0, key_mask: Tensor | None = None) -> Tensor:
-    r"""A number that no score of a query with a real key exceeds, by Cauchy and Schwarz.
+    r"""A number that no score of a query with a real key exceeds, by the Cauchy-Schwarz inequality.
 
     .. math::
 
@@ -54,7 +54,7 @@ def score_range(
     query_mask: Tensor | None = None,
     key_mask: Tensor | None = None,
 ) -> Tensor:
-    r"""A bound on how far apart two scores of one query can lie, in each head, by Cauchy and Schwarz.
+    r"""A bound on how far apart two scores of one query can lie, in each head, by Cauchy-Schwarz.
 
     .. math::
 
@@ -99,8 +99,8 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
     with the tolerance :math:`\varepsilon` and the range of the scores :math:`R`. Then the share of its weights
     that a word loses, :math:`\mu_i`, is at most :math:`\varepsilon` for every row of scores with that range, and for
     :math:`D - 1` there is a row that loses more: the one whose keys score :math:`R` outside the window and 0 inside.
-    (Windows short of the bias's peak are not looked at. They lose
-    :math:`1 / L` at least.) Of several heads, each with its own bias and range, it is the largest that one of them has.
+    (Windows short of the bias's peak are not considered. They
+    lose at least :math:`1 / L`.) For several heads, each with its own bias and range, it is the largest over the heads.
 
     Args:
         log_bias: :math:`\beta` at the distances 0, 1, 2 …, :math:`L - 1`, the same on both sides, which only
@@ -141,8 +141,8 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
 def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float | Tensor, *, holes: bool = False) -> float:
     r"""The largest mass that a window can cost a query, whatever the scores: :math:`\max_i \rho_i / (1 + \rho_i)`.
 
-    With :math:`\rho_i = e^R\, T_i(D) / G_i(D)` of :func:`smallest_window`; no smaller bound holds for all scores. Of
-    several heads, each with its own bias and range, it is the largest that one of them has.
+    With :math:`\rho_i = e^R\, T_i(D) / G_i(D)` of :func:`smallest_window`; no smaller bound holds for all scores.
+    For several heads, each with its own bias and range, it is the largest over the heads.
 
     Args:
         log_bias: :math:`\beta` at the distances 0, 1, 2 …
@@ -175,7 +175,7 @@ def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float | Ten
 
 
 def discarded_mass_certificate(log_normalizer: Tensor, largest_score: Tensor, log_tail: Tensor) -> Tensor:
-    r"""What a windowed softmax has dropped at most, told from what it has seen.
+    r"""An upper bound on what a windowed softmax has dropped, computed from what it has seen.
 
     .. math:: \mu_i \le \frac{e^{u_i}\, T_i(D)}{Z_i + e^{u_i}\, T_i(D)}
 

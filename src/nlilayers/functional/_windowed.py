@@ -17,7 +17,7 @@ def windowed_scores(
 
     A sentence is cut into blocks of w tokens, the last one filled up, and :math:`j` runs over three blocks. So each
     token sees all tokens up to the distance w at least, and those to which the bias is :math:`-\infty` not at all
-    (itself must not be among them). What is no real token has the lowest finite score.
+    (the token itself must not be among them). Tokens that are not real have the lowest finite score.
 
     Args:
         queries: :math:`q`.
