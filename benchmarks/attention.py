@@ -79,7 +79,7 @@ class TextbookAttention(BiasedAttention):
 
 
 class TorchAttention(nn.Module):
-    """``nn.MultiheadAttention``, which has biases and no prior."""
+    """``nn.MultiheadAttention``, which has no prior."""
 
     def __init__(self) -> None:
         super().__init__()

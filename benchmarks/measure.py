@@ -1,15 +1,15 @@
 """How a speed is measured: rivals take turns in one process, and a ratio is the median of their rounds' ratios."""
 
 import gc
-import resource
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
+
+from benchmarks.memory import held_at_most
 
 Step = Callable[[], object]
 
@@ -107,14 +107,6 @@ def peak_memory(build: Callable[[], Step], device: str) -> float:
         build()()
         torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated() - before
-    before = _peak()
+    before = held_at_most()
     build()()
-    return _peak() - before
-
-
-def _peak() -> float:
-    """The most bytes this program has held. What ``getrusage`` says is no less than of the process that started it."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        return 1024 * float(status.read_text().partition("VmHWM:")[2].split()[0])
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return held_at_most() - before

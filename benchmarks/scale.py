@@ -10,7 +10,6 @@ import argparse
 import json
 import platform
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks.memory import held_at_most
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "examples"))
@@ -137,8 +138,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.measure:
         figures = RUN[options.measure](options.folder)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-        print(json.dumps(figures | {"peak_gib": peak}))
+        print(json.dumps(figures | {"peak_gib": held_at_most() / 1024**3}))
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import hashlib
 import html
 import re
 from pathlib import Path
@@ -18,9 +19,10 @@ def prepared(source: Path, folder: Path) -> Path:
         columns = file.readline().rstrip("\n").split("\t")
     if "sentence1_raw" in columns:
         return source
-    target = folder / source.name
-    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
-        folder.mkdir(parents=True, exist_ok=True)
+    status = source.stat()
+    version = f"{source.resolve()}|{status.st_size}|{status.st_mtime_ns}"
+    target = folder / hashlib.sha256(version.encode()).hexdigest()[:16] / source.name
+    if not target.exists():
         write_atomically(target, lambda path: _cut(source, path))
     return target
 

@@ -28,7 +28,7 @@ def pairs(places: Places) -> None:
         if not (places.data / bench.train).exists() or all(file in held.get(bench.name, {}) for file in wanted):
             continue
         known = set(_premises(_opened(bench.train, places)))
-        held[bench.name] = {file: counts(_opened(file, places), known) for file in wanted}
+        held[bench.name] = held.get(bench.name, {}) | {file: counts(_opened(file, places), known) for file in wanted}
         write_result(pairs_file(), held)
 
 

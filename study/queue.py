@@ -52,12 +52,13 @@ def work(queue: Queue, places: Places, workers: int) -> int:
                 while len(running) < workers and (task := queue.take()) is not None:
                     running[_submit(pool, task, places)] = task
             except BrokenProcessPool:
-                return failed + len(queue.left)
+                lost = sum(isinstance(one, Job) and future.exception() is not None for future, one in running.items())
+                return failed + isinstance(task, Job) + lost + len(queue.left)
             if not running:
                 return failed + len(queue.left)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task, error = running.pop(future), future.exception()
-                failed += error is not None
+                failed += error is not None and isinstance(task, Job)
                 outcome = "done" if error is None else f"failed: {error}"
                 print(f"{time.monotonic() - started:7.0f} s  {len(queue.left)} left  {task}: {outcome}", flush=True)
 

@@ -5,7 +5,8 @@ import gzip
 import json
 import os
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -187,17 +188,20 @@ def test_raw_sentences_are_cut_as_the_benches_are(tmp_path: Path) -> None:
 def test_a_file_that_has_changed_is_cut_again_and_one_that_has_not_is_left(tmp_path: Path) -> None:
     source, folder = tmp_path / "raw.tsv.gz", tmp_path / "cut"
 
-    def cut_of(hypothesis: str, written: int) -> str:
+    def cut_of(source: Path, hypothesis: str, written: int) -> str:
         rows = f"gold_label\tsentence1\tsentence2\tid\nneutral\tOne.\t{hypothesis}\t1\n"
         source.write_bytes(gzip.compress(rows.encode()))
         os.utime(source, (written, written))
-        return gzip.decompress(prepared(source, folder).read_bytes()).decode().splitlines()[1]
+        cut = prepared(source, folder)
+        os.utime(cut, (2_000, 2_000))
+        assert prepared(source, folder) == cut and cut.stat().st_mtime == 2_000
+        return gzip.decompress(cut.read_bytes()).decode().splitlines()[1]
 
-    assert cut_of("Two", 1_000) == "neutral\tone .\ttwo"
-    target = folder / source.name
-    os.utime(target, (2_000, 2_000))
-    assert cut_of("Three", 1_500) == "neutral\tone .\ttwo"
-    assert cut_of("Three", 2_500) == "neutral\tone .\tthree"
+    assert cut_of(source, "Two", 1_000) == "neutral\tone .\ttwo"
+    assert cut_of(source, "Six", 1_500) == "neutral\tone .\tsix"
+    assert cut_of(source, "Three", 900) == "neutral\tone .\tthree", "older than the copy of what was there"
+    (tmp_path / "other").mkdir()
+    assert cut_of(tmp_path / "other" / source.name, "Eight", 900) == "neutral\tone .\teight"
 
 
 def test_the_pages_are_those_of_the_results(tmp_path: Path) -> None:
@@ -291,6 +295,37 @@ def test_runs_whose_family_could_not_be_tuned_are_counted_as_failed(
     assert work(Queue([Job("sick", "DA", seed) for seed in range(3)]), Places(kept_in, kept_in), 2) == 3
 
 
+def test_runs_of_workers_that_die_are_counted_once(kept_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold_tuning(kept_in, "DA")
+
+    class Dying(ThreadPoolExecutor):
+        """Takes one run, whose worker dies; from then on it is broken."""
+
+        taken = 0
+
+        def submit(self, *_: Any) -> "Future[None]":
+            self.taken += 1
+            if self.taken > 1:
+                raise BrokenProcessPool
+            dead: Future[None] = Future()
+            dead.set_exception(BrokenProcessPool())
+            return dead
+
+    monkeypatch.setattr("study.queue.ProcessPoolExecutor", lambda workers, *_: Dying(workers))
+    for workers in (1, 2, 3):
+        wanted = [Job("sick", "DA", seed) for seed in range(4)]
+        assert work(Queue(wanted), Places(kept_in, kept_in), workers) == 4
+
+
+def test_a_failed_tuning_is_no_run(kept_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tune(family: str, places: Places) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr("study.queue.tune", tune)
+    monkeypatch.setattr("study.queue.ProcessPoolExecutor", lambda workers, *_: ThreadPoolExecutor(workers))
+    assert work(Queue([Job("sick", "DA", seed) for seed in range(3)]), Places(kept_in, kept_in), 2) == 3
+
+
 def test_runs_on_another_encoder_are_not_mixed_with_the_kept_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -328,8 +363,12 @@ def test_an_ensemble_is_of_all_five_seeds(kept_in: Path, tmp_path: Path, monkeyp
         ensembles(places)
         assert held_ensemble("sick", VARIANTS["DA"]) is None, "one is missing"
         hold(kept_in, f"sick/da-seed{job.seed}", **plan_of(job, options))
-        run_folder(job, places).mkdir(parents=True)
-        (run_folder(job, places) / "metrics.json").write_text("{}")
+        run = Run(run_folder(job, places))
+        run.folder.mkdir(parents=True)
+        for file in (run.config, run.lexicon, run.weights, run.metrics):
+            ensembles(places)
+            assert held_ensemble("sick", VARIANTS["DA"]) is None, f"{file.name} is missing"
+            file.write_text("{}")
     ensembles(places)
     assert held_ensemble("sick", VARIANTS["DA"]) == 0.7
     assert asked == [([run_folder(job, places) for job in runs], "sick_test.tsv.gz")]
@@ -475,6 +514,19 @@ def test_shared_words_and_known_premises_are_counted_as_by_hand(tmp_path: Path) 
     assert found["shared_words"] == 9
     assert found["commonest"] == {"the": 2, "dog": 3, "a": 3, "and": 1}
     assert counts(open_corpus(path, tmp_path), set())["known_premises"] == 0
+
+
+def test_what_was_counted_elsewhere_is_kept(kept_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of files that are not in this data folder."""
+    monkeypatch.setattr("study.pairs.RESULTS", kept_in)
+    places, bench = Places(tmp_path, tmp_path / "runs"), BENCHES["snli22k"]
+    kept_in.mkdir(exist_ok=True)
+    (kept_in / "pairs.json").write_text(json.dumps({bench.name: {bench.others["FraCaS"]: {"shared_words": 7}}}))
+    for name in (bench.train, bench.test):
+        write_pairs(tmp_path / name, 3, "test", cut=True)
+    pairs(places)
+    assert held_of(bench, bench.others["FraCaS"]) == {"shared_words": 7}
+    assert sum(held_of(bench, bench.test)["classes"].values()) == 3
 
 
 def test_ten_words_are_the_commonest(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from nli_common.batches import PairDataset
 from nli_common.data import open_corpus
 from nli_common.errors import InputError
 from nli_common.evaluating import Ensemble
-from nli_common.inputs import Data
+from nli_common.inputs import Data, fingerprint
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import predictions
 from nli_common.models import restore
@@ -190,6 +190,10 @@ def test_other_files_are_tested_by_category(trained: Path, data: Data, tmp_path:
     assert figures["also 1 #modal"] == figures["also 1 #coreference"] == right and figures["also 1"] == right
     again = table_runs._figures(SCRIPT, run, metrics, [other], None)
     assert again == figures and len(list(run.folder.glob("evaluation-dev_1.0-*.json"))) == 1
+    (held,) = run.folder.glob("evaluation-dev_1.0-*.json")
+    held.write_text(held.read_text().replace(fingerprint(run.weights), "those of a run that was here before"))
+    assert table_runs._figures(SCRIPT, run, metrics, [other], None) == figures
+    assert json.loads(held.read_text())["weights"] == fingerprint(run.weights), "measured again"
     corrected = other._replace(categories={"modal": [0], "coreference": [1]})
     table_runs._figures(SCRIPT, run, metrics, [corrected], None)
     (held,) = run.folder.glob("evaluation-dev_1.0-*.json")

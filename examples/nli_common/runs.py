@@ -41,6 +41,11 @@ class Run:
         """Whether a training was interrupted here, and can go on."""
         return self.checkpoint.exists() and not self.metrics.exists()
 
+    @property
+    def finished(self) -> bool:
+        """Whether a trained model lies here, with all that it takes to use it."""
+        return all(path.exists() for path in (self.config, self.lexicon, self.weights, self.metrics))
+
     def claim(self, config: Mapping[str, Any]) -> FileLock:
         """Take the folder for this configuration; the lock is held until it is released or the process ends.
 

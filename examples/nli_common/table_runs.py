@@ -235,6 +235,7 @@ def _on_other(script: Script, run: Run, other: Other, vectors: Path | None) -> M
     """A run's metrics on another file, measured once."""
     path = run.folder / f"evaluation-{other.name}-{other.corpus.digest[:8]}.json"
     facts: dict[str, Any] = {"digest": other.corpus.digest, "categories": other.categories}
+    facts["weights"] = fingerprint(run.weights)
     facts["vectors"] = None if vectors is None else fingerprint(vectors)
     if path.exists():
         known = read_json(path)
