@@ -1,6 +1,7 @@
 """Hypothesis profiles, and the device that every law runs on."""
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -41,3 +42,11 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _fixed_seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def kept_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the test, in which the study keeps its figures."""
+    for module in ("training", "tuning", "starts", "pairs", "ensembles", "windows"):
+        monkeypatch.setattr(f"study.{module}.RESULTS", tmp_path)
+    return tmp_path

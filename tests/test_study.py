@@ -42,14 +42,18 @@ from study.training import (
     train,
     unpacked,
 )
-from study.tuning import grid, plan, protocol, tune, tuned
+from study.tuning import plan, protocol
 from study.windows import WORDS, compared, long_texts
 
+from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.data import Batch, Sentence, open_corpus
 from nli_common.evaluating import evaluate_on
 from nli_common.generated import generated_pairs
+from nli_common.lexicon import Lexicon
+from nli_common.models import build
 from nli_common.runs import Run
 from nlilayers import GaussianPrior, GaussianSelfAttention
+from study_files import hold, hold_tuning, write_pairs
 
 ROOT = Path(__file__).parent.parent
 
@@ -66,6 +70,7 @@ def test_every_variant_is_a_model_of_its_script(variant: str, places: Places) ->
     settings = settings_of(job, places, {"lr": 1e-3, "dropout": 0.3})
     assert VARIANTS[variant] not in ENCODED or settings.config.encoder == "encoder"
     assert (settings.recipe.lr, settings.config.dropout, settings.recipe.optimizer) == (1e-3, 0.3, "adam")
+    assert settings.data.unit_vectors == VARIANTS[variant].unit_vectors
     for option, value in VARIANTS[variant].row.options.items():
         assert (vars(settings.data) | vars(settings.config))[option] == value
 
@@ -225,31 +230,6 @@ def test_a_prior_without_b_has_not_moved_it() -> None:
     assert "| sick | Gaussian Transformer | 2 | 0.100 | -0.102 |" in page
 
 
-def hold(folder: Path, name: str, **facts: Any) -> None:
-    path = folder / f"{name}.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(facts))
-
-
-def hold_tuning(folder: Path, family: str, **changed: Any) -> dict[str, Any]:
-    tried = [{"options": options, "dev": 0.5} for options in grid(5e-4)]
-    facts = {
-        "family": family,
-        **plan(family),
-        "tried": tried,
-        "chosen": tried[-1]["options"],
-    }
-    hold(folder, f"tuning/{slug(family)}", **(facts | changed))
-    return tried[-1]["options"]
-
-
-@pytest.fixture
-def kept_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for module in ("training", "tuning", "starts", "pairs"):
-        monkeypatch.setattr(f"study.{module}.RESULTS", tmp_path)
-    return tmp_path
-
-
 def test_every_figure_that_is_kept_is_of_the_plan() -> None:
     """A model that got an option has other figures, or its kept ones say what the option was when they were made."""
     planned = {result_file(job): job for budget in ("cpu", "gpu") for job in jobs(budget)}
@@ -399,17 +379,6 @@ def test_figures_of_another_plan_are_not_taken(kept_in: Path) -> None:
         assert kept(da) is None and Queue([da]).take() == "DA"
 
 
-def test_tuning_takes_the_best_rate_then_the_best_dropout(kept_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dev = {(5e-4, 0.2): 0.7, (5e-4, 0.1): 0.6, (5e-4, 0.3): 0.8}
-    monkeypatch.setattr(
-        "study.tuning._try",
-        lambda family, places, one: {"options": one, "dev": dev.get((one["lr"], one["dropout"]), 0.5)},
-    )
-    monkeypatch.setattr("study.tuning.tuned_file", lambda family: kept_in / "tuning" / f"{slug(family)}.json")
-    tune("DA", Places(kept_in, kept_in))
-    assert tuned("DA") == {"lr": 5e-4, "dropout": 0.3}
-
-
 def test_a_job_is_trained_with_its_seed_and_tuned_without_a_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -432,18 +401,6 @@ def test_figures_come_in_the_order_of_the_plan(kept_in: Path) -> None:
         options = hold_tuning(kept_in, job.variant)
         hold(kept_in, f"sick/{slug(job.variant)}-seed0", **plan_of(job, options))
     assert list(held_results()) == [("sick", job.variant) for job in planned] and len(planned) == len(names)
-
-
-def write_pairs(path: Path, count: int, split: str, *, cut: bool) -> None:
-    """As the data folder has them: a bench's file, which is cut into tokens, or one that is not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        file.write("gold_label\tsentence1\tsentence2" + "\tsentence1_raw\tsentence2_raw" * cut + "\n")
-        for pair in generated_pairs(count, split):
-            sides = [" ".join(pair.premise), " ".join(pair.hypothesis)]
-            file.write("\t".join([pair.label, *sides, *(sides if cut else ())]) + "\n")
-        if not cut:
-            file.write("undef\tno answer\t\n")
 
 
 def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Path) -> None:
@@ -473,13 +430,21 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     pairs(places)
     counted = {name: sum(held_of(bench, name)["classes"].values()) for name in (bench.test, *bench.others.values())}
     assert counted == {bench.test: 40, **sizes}, "pairs without an answer left out"
+    shared = [(word, pair.premise) for pair in generated_pairs(40, "test") for word in pair.hypothesis]
+    even = [premise.count(word) / len(premise) for word, premise in shared if word in premise]
+    assert result["same_words"]["even"] == pytest.approx(np.mean(even)), "of the test pairs"
     starts(places)
     held = held_starts("snli22k")
-    assert held["DA"]["found"] == start(job, places) and 0 < held["DA"]["found"] < 1
+    settings, lexicon = settings_of(job, places, options), Lexicon.load(run.lexicon)
+    torch.manual_seed(0)
+    model, test = build(script, settings.config, lexicon), open_corpus(places.pairs(bench.test), places.cache)
+    batches = evaluation_loader(PairDataset(test, lexicon, run.read_config()["labels"], test.phenomena))
+    by_hand = same_words(model, batches)
+    assert by_hand is not None and held["DA"]["found"] == start(job, places) == by_hand["found"] != by_hand["even"]
     assert held["DA"]["found"] != result["same_words"]["found"], "training changes it"
-    changed = {**held["DA"], "model": {**held["DA"]["model"], "glorot": False}}
-    hold(kept_in, "snli22k/starts", DA=changed)
-    assert held_starts("snli22k") == {}
+    for changed in ({"model": {**held["DA"]["model"], "glorot": False}}, {"unit_vectors": True}, {"files": {}}):
+        hold(kept_in, "snli22k/starts", DA=held["DA"] | changed)
+        assert held_starts("snli22k") == {}
     starts(places)
     assert held_starts("snli22k") == held
     report.write(tmp_path / "pages")
@@ -536,6 +501,17 @@ def test_ten_words_are_the_commonest(tmp_path: Path) -> None:
     found = counts(open_corpus(path, tmp_path), set())
     assert found["shared_words"] == 78 and found["commonest"] == {word[k]: k + 1 for k in range(11, 1, -1)}
     assert list(found["commonest"]) == word[:1:-1]
+
+
+def test_a_premise_is_known_from_the_training_pairs(tmp_path: Path, kept_in: Path) -> None:
+    bench, header = BENCHES["sick"], "gold_label\tsentence1\tsentence2\tsentence1_raw\n"
+    premises = {bench.train: ["a", "a b"], bench.dev: ["b", "c"], bench.test: ["a", "a b", "a", "b", "c d"]}
+    (tmp_path / "bench").mkdir()
+    for name, rows in premises.items():
+        table = header + "".join(f"neutral\t{premise}\tno\t\n" for premise in rows)
+        (tmp_path / name).write_bytes(gzip.compress(table.encode()))
+    pairs(Places(tmp_path, tmp_path / "runs"))
+    assert held_of(bench, bench.test)["known_premises"] == 3
 
 
 def test_a_difference_as_large_as_an_interval_reaches_is_decided_at_its_level() -> None:
@@ -627,16 +603,17 @@ def test_steps_are_counted_to_the_best_epoch() -> None:
 
 
 class Known(torch.nn.Module):
-    """A model whose attention is given."""
+    """A model whose attention is given, batch by batch."""
 
     leading_tokens = ("NULL",)
 
-    def __init__(self, alpha: torch.Tensor) -> None:
+    def __init__(self, *alphas: torch.Tensor) -> None:
         super().__init__()
-        self.alpha = alpha
+        self.alphas = iter(alphas)
 
     def alignment(self, premise: Sentence, hypothesis: Sentence) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.alpha.mT, self.alpha
+        alpha = next(self.alphas)
+        return alpha.mT, alpha
 
 
 def test_what_attention_finds_is_its_weight_on_the_same_word() -> None:
@@ -652,10 +629,13 @@ def test_what_attention_finds_is_its_weight_on_the_same_word() -> None:
                 places = [i for i, other in enumerate(words) if other == word]
                 found.append(sum(float(alpha[row, 1 + j, 1 + i]) for i in places))
                 even.append(len(places) / len(words))
-    batch = Batch(premise, hypothesis, torch.zeros(12), torch.zeros(12))
-    measured = same_words(Known(alpha), [batch])
-    assert measured == pytest.approx({"found": np.mean(found), "even": np.mean(even)})
-    assert same_words(torch.nn.Linear(1, 1), [batch]) is None
+    batches = []
+    for rows in (slice(3), slice(3, 12)):
+        sides = (Sentence(side.tokens[rows], side.mask[rows]) for side in (premise, hypothesis))
+        batches.append(Batch(*sides, alpha[rows, 0, 0], alpha[rows, 0, 0]))
+    measured = same_words(Known(alpha[:3], alpha[3:]), batches)
+    assert measured == pytest.approx({"found": np.mean(found), "even": np.mean(even)}), "every word counts alike"
+    assert same_words(torch.nn.Linear(1, 1), batches) is None
 
 
 def test_long_texts_are_read_in_windows_and_short_ones_are_not() -> None:
@@ -664,10 +644,11 @@ def test_long_texts_are_read_in_windows_and_short_ones_are_not() -> None:
     model = case.build().get_submodule("model")
     p, p_mask, _, h, h_mask, _ = case.inputs(8, 6)
     assert compared(model, [(Sentence(p, p_mask), Sentence(h, h_mask))])["windows"] == 0
-    words = Sentence(torch.randint(1, 5, (16, 400)), torch.ones(16, 400, dtype=torch.bool))
+    words = Sentence(torch.randint(1, 5, (16, 400)), torch.arange(400) < 400 - torch.arange(16)[:, None])
     texts = list(long_texts([(words, Sentence(h, h_mask))]))
     assert [side.tokens.shape[1] for side in texts[1]] == [WORDS, int(h_mask[1].sum())]
-    assert torch.equal(torch.cat([premise.tokens[0] for premise, _ in texts]), words.tokens.flatten()[: 6 * WORDS])
+    joined = torch.cat([premise.tokens[0] for premise, _ in texts])
+    assert torch.equal(joined, words.tokens[words.mask][: 6 * WORDS]), "without padding"
     found = compared(model, texts)
     assert (found["pairs"], found["other_predictions"]) == (6, 0) and found["windows"] > 0
     assert found["largest_difference"] < 1e-5 * found["largest_logit"]
@@ -680,9 +661,11 @@ class Look(torch.nn.Module):
         super().__init__()
         prior = GaussianPrior(0.02, None)
         self.attention = GaussianSelfAttention(2, 1, prior=prior, tolerance=0.3, scale=1.0)
+        self.dropout = torch.nn.Dropout(0.5)
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> torch.Tensor:
-        return self.attention(torch.nn.functional.one_hot(premise.tokens % 2, 2).float()).sum(1)
+        seen = self.attention(torch.nn.functional.one_hot(premise.tokens % 2, 2).float())
+        return self.dropout(seen).sum(1)
 
 
 def test_what_a_window_leaves_out_is_measured() -> None:
@@ -690,6 +673,7 @@ def test_what_a_window_leaves_out_is_measured() -> None:
     model, words = Look(), torch.randint(0, 9, (3, 700))
     texts = [(Sentence(row[None], torch.ones(1, 700, dtype=torch.bool)),) * 2 for row in words]
     measured = compared(model, texts)
+    model.eval()
     results = []
     for window in (None, "auto"):
         model.attention.window = window
@@ -704,6 +688,21 @@ def test_what_a_window_leaves_out_is_measured() -> None:
         "largest_logit": pytest.approx(whole.abs().max().item()),
     }
     assert difference > 1e-3
+
+
+def test_predictions_are_compared_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {
+        None: torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [0.0, -3.0], [1.0, 2.0]]),
+        "auto": torch.tensor([[1.0, 0.5], [1.0, 0.0], [1.0, 2.0], [0.0, -1.0], [2.0, 1.0]]),
+    }
+    monkeypatch.setattr("study.windows.logits", lambda model, pairs, window: (said[window], 7))
+    assert compared(torch.nn.Identity(), []) == {
+        "pairs": 5,
+        "windows": 7,
+        "other_predictions": 3,
+        "largest_difference": 2.0,
+        "largest_logit": 3.0,
+    }
 
 
 def test_a_run_says_all_it_was_trained_with(places: Places) -> None:

@@ -1,0 +1,60 @@
+"""The pictures of the study's pages: each point is where its run's figures put it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from study.plots import plot_alignments, plot_curves
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
+    return figures
+
+
+def points(axes: Axes) -> dict[str, list[tuple[float, float]]]:
+    """Of every line that has a name."""
+    lines = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
+    return {str(line.get_label()): list(zip(*map(np.ravel, line.get_data()), strict=True)) for line in lines}
+
+
+def test_a_curve_is_the_dev_accuracy_of_seed_0_from_the_first_epoch_on(drawn: list[Figure]) -> None:
+    results: dict[tuple[str, str], list[dict[str, Any]]] = {
+        ("sick", "DA"): [{"seed": 1, "dev": [0.1, 0.2]}, {"seed": 0, "dev": [0.5, 0.625, 0.75]}],
+        ("sick", "ESIM"): [{"seed": 1, "dev": [0.3]}],
+        ("snli10k", "CAFE"): [{"seed": 0, "dev": [0.4]}],
+    }
+    plot_curves("sick", results, Path("curves.png"))
+    (axes,) = drawn[0].axes
+    assert points(axes) == {"DA": [(1, 50), (2, 62.5), (3, 75)]}
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("epoch", "dev accuracy, %")
+
+
+def test_an_alignment_is_drawn_with_what_it_finds_across_and_its_accuracy_upwards(drawn: list[Figure]) -> None:
+    def run(found: float, even: float, test: float) -> dict[str, Any]:
+        return {"same_words": {"found": found, "even": even}, "accuracy": {"test": test}}
+
+    results = {
+        ("snli22k", "ESIM"): [run(0.75, 0.125, 0.5)],
+        ("sick", "DA"): [run(0.25, 0.0625, 0.5), run(0.5, 0.0625, 0.75)],
+        ("sick", "LSTM"): [{"same_words": None, "accuracy": {"test": 0.5}}],
+        ("sick", "GT, Zipf"): [run(0.375, 0.0625, 0.625)],
+    }
+    plot_alignments(results, Path("alignments.png"))
+    panels = {axes.get_title(): axes for axes in drawn[0].axes}
+    assert {bench: points(axes) for bench, axes in panels.items()} == {
+        "snli22k": {"ESIM": [(75, 50)]},
+        "sick": {"DA": [(25, 50), (50, 75)], "ablations": [(37.5, 62.5)]},
+    }
+    assert {bench: axes.lines[-1].get_xdata() for bench, axes in panels.items()} == {
+        "snli22k": [12.5, 12.5],
+        "sick": [6.25, 6.25],
+    }
+    labels = {(axes.get_xlabel(), axes.get_ylabel()) for axes in panels.values()}
+    assert labels == {("weight on the same word, %", "test accuracy, %")}
+    assert {text.get_text() for text in drawn[0].legends[0].get_texts()} == {"DA", "ESIM", "ablations"}
