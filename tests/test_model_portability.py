@@ -56,6 +56,13 @@ def test_another_number_is_seen() -> None:
             deviation(ours, other)
 
 
+def test_gradients_are_of_every_input_and_parameter() -> None:
+    """Of the mean of the outputs' squares, which is x²w²; here there are 2 of them."""
+    layer, x = torch.nn.Linear(1, 1, bias=False), torch.tensor([[1.0], [3.0]])
+    w = layer.weight.detach()
+    assert_close(gradients(layer, layer, (x,)), [x * w, x * w**2, 10 * w])
+
+
 def test_a_graph_that_is_compiled_again_is_counted() -> None:
     class Fixed(torch.nn.Module):
         def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

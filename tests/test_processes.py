@@ -1,17 +1,22 @@
 """Several processes: DistributedDataParallel, FSDP2, a launched script, loaders' workers, and copies that travel."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
+import torch
 from reliability import copies, launched, parallel
 from reliability.cases import CASES, MODELS, Case
 from reliability.spread import page
 from safetensors.torch import load_file
+from torch import Tensor, nn
 from torch.testing import assert_close
+from torch.utils.data import DataLoader
 
 from nli_common.checkpoints import load_weights, save_weights
+from nli_common.data import Batch
 from nli_common.errors import InputError
 from nli_common.runs import Run
 from nlilayers import FactorizationMachine
@@ -85,6 +90,35 @@ def test_a_launched_script_ends_as_one_process_does_and_goes_on_when_killed(tmp_
 def test_workers_make_the_same_batches() -> None:
     assert all(count > 2 for count in copies.batches_by_workers("fork", 120).values())
     assert copies.batches_by_workers("spawn", 120, ["the first pairs"]) == {"the first pairs": 3}
+
+
+def test_other_labels_from_a_worker_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of as many pairs, as long as they should be."""
+
+    class Mistaken(DataLoader):
+        def __iter__(self) -> Iterator[Batch]:
+            return (batch._replace(label=batch.label.flip(0)) for batch in super().__iter__())
+
+    monkeypatch.setattr(copies, "DataLoader", Mistaken)
+    with pytest.raises(AssertionError, match="workers by fork give other batches of the first pairs"):
+        copies.batches_by_workers("fork", 60, ["the first pairs"])
+
+
+@pytest.mark.parametrize("copied", [copies.there_and_back, copies.assigned, copies.filled], ids=lambda f: f.__name__)
+def test_what_a_state_leaves_out_is_seen(copied: Callable[[Case], float]) -> None:
+    numbers = count(1.0)
+
+    class Numbered(nn.Linear):
+        """Each has a number of its own, which is no part of its state."""
+
+        def __init__(self) -> None:
+            super().__init__(3, 3)
+            self.number = next(numbers)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.number * super().forward(x)
+
+    assert copied(Case(Numbered, lambda batch, length, *_: (torch.ones(batch, length, 3).double(),))) > 0
 
 
 def test_everything_goes_to_another_process_and_back() -> None:

@@ -1,18 +1,23 @@
-"""What a run draws of its first pair: the alignment, and what is propagated of each word."""
+"""What a run shows: its accuracies, its confusion matrix, and of its first pair what is aligned and propagated."""
 
+import io
+import itertools
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import torch
+from matplotlib.figure import Figure
+from rich.console import Console
 from torch import Tensor, nn
 
-from nli_common import reports
+from nli_common import figures, reports
 from nli_common.corpora import Pair
 from nli_common.data import Corpus, Sentence
-from nli_common.figures import plot_lines
+from nli_common.figures import plot_alignment, plot_confusion, plot_lines
 from nli_common.generated import generated_corpus
 from nli_common.lexicon import Lexicon
+from nli_common.metrics import Metrics
 
 CORPUS = generated_corpus(7, "test")
 LEXICON = Lexicon.random(CORPUS.words, 3, tags=CORPUS.tags)
@@ -90,3 +95,56 @@ def test_a_drawn_alignment_has_the_premise_in_its_rows(monkeypatch: pytest.Monke
     reports.plot_pair(Aligning(), pair, Lexicon.random(pair.words, 3), tmp_path / "a.png")
     [(weights, rows, columns)] = drawn
     assert (rows, columns) == (["NULL", "the", "cat", "sat"], ["NULL", "a", "cat"]) and weights.shape == (4, 3)
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that would be written."""
+    kept: list[Figure] = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: kept.append(figure))
+    return kept
+
+
+def test_a_confusion_matrix_has_the_shares_of_its_rows(drawn: list[Figure]) -> None:
+    plot_confusion([[1, 3], [0, 0]], ["no", "yes"], "title", Path("x.png"))
+    axes = drawn[0].axes[0]
+    assert axes.images[0].get_array().tolist() == [[0.25, 0.75], [0, 0]]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("predicted", "gold")
+    texts = {text.get_position(): text.get_text() for text in axes.texts}
+    assert texts[0, 0] == "1\n25%" and texts[1, 0] == "3\n75%"
+    for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+        assert [label.get_text() for label in labels] == ["no", "yes"]
+
+
+def test_an_alignments_rows_are_drawn_as_rows(drawn: list[Figure]) -> None:
+    weights = torch.tensor([[0.5, 0.25, 0.25], [0.125, 0.75, 0.125]])
+    plot_alignment(weights, ["a", "b"], ["x", "y", "z"], "title", Path("x.png"))
+    axes = drawn[0].axes[0]
+    assert axes.images[0].get_array().tolist() == weights.tolist()
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["x", "y", "z"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
+
+
+def test_lines_of_one_group_have_one_stroke_and_of_one_kind_one_colour(drawn: list[Figure]) -> None:
+    names = [f"{group}_{kind}" for group in ("inter", "intra") for kind in ("concat", "subtract", "multiply")]
+    plot_lines({name: [float(i), -1.0] for i, name in enumerate(names)}, ["a", "b"], "title", Path("x.png"))
+    lines = {line.get_label(): line for line in drawn[0].axes[0].lines}
+    assert [list(lines[name].get_ydata()) for name in names] == [[i, -1] for i in range(len(names))]
+    for one, other in itertools.combinations(names, 2):
+        same_group, same_kind = (one.split("_")[k] == other.split("_")[k] for k in (0, 1))
+        assert (lines[one].get_marker() == lines[other].get_marker()) == same_group
+        assert (lines[one].get_color() == lines[other].get_color()) == same_kind
+
+
+def test_accuracies_are_printed_in_per_cent() -> None:
+    told = io.StringIO()
+    metrics = Metrics(
+        pairs=1234, accuracy=0.5, per_class={"neutral": 0.25}, per_phenomenon={"negation": 0.125}, confusion=[]
+    )
+    reports.print_metrics(Console(file=told, width=80), metrics)
+    lines = [line.rsplit(None, 1) for line in told.getvalue().splitlines()]
+    assert {name.strip(): figure for name, figure in lines[1:]} == {
+        "all 1,234 pairs": "50.00",
+        "neutral": "25.00",
+        "negation": "12.50",
+    }

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.report import page, write_page
+from benchmarks.report import page, plot_lengths, write_page
 from benchmarks.speed import PARTS, begun
+from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parent.parent
 MEASURED = sorted((ROOT / "benchmarks").glob("speed-*.json"))
@@ -58,3 +59,24 @@ def test_parts_of_a_page_were_measured_under_the_same_conditions(tmp_path: Path)
     assert begun(path, SHARED, whole=False) == SHARED | {"layers": [1], "apart": True}
     with pytest.raises(ValueError, match=r"the other parts in speed.json have machine one, here it is another"):
         begun(path, SHARED | {"machine": "another"}, whole=False)
+
+
+def test_the_plot_has_times_by_token_on_the_left_and_peaks_on_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    rows = [
+        {"batch": batch, "length": length, "seconds": {"ours": {"median": 1e-3}, "other": {"median": 4e-3}}}
+        for batch, length in ((10, 100), (1, 500))
+    ]
+    memory = [{"name": "ours", "length": length, "bytes": length * 2**20} for length in (8, 64)]
+    plot_lengths({"attention": rows, "memory": memory}, Path("x.png"))
+    left, right = drawn[0].axes
+    assert (left.get_ylabel(), right.get_ylabel()) == ("µs per token", "peak memory, MiB")
+    times, peaks = (
+        {line.get_label(): list(zip(*line.get_data(), strict=True)) for line in axes.lines} for axes in (left, right)
+    )
+    assert times == {
+        "ours": [(100, pytest.approx(1)), (500, pytest.approx(2))],
+        "other": [(100, pytest.approx(4)), (500, pytest.approx(8))],
+    }
+    assert peaks == {"ours": [(8, 8), (64, 64)]}

@@ -4,23 +4,27 @@ import dataclasses
 import importlib
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from decomposable_attention import SCRIPT, DecomposableAttentionConfig
 from nli_common import table_figures, table_reports, table_runs
 from nli_common.batches import PairDataset
-from nli_common.data import open_corpus
+from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
-from nli_common.evaluating import Ensemble
+from nli_common.evaluating import Ensemble, evaluate_on
 from nli_common.inputs import Data, fingerprint
 from nli_common.lexicon import Lexicon
-from nli_common.metrics import predictions
+from nli_common.metrics import Metrics, predictions
 from nli_common.models import restore
 from nli_common.options import converted, parse_options
 from nli_common.recipe import Recipe
-from nli_common.runs import Run
+from nli_common.runs import Run, claim, read_metrics
 from nli_common.script import Script
 from nli_common.table_reports import markdown
 from nli_common.table_runs import run_table, settle
@@ -173,6 +177,92 @@ def test_a_table_goes_on_where_it_was_interrupted(trained: Path, data: Data) -> 
     assert {path: path.stat().st_mtime_ns for path in trained.glob("*/*.safetensors")} == files
 
 
+def test_each_run_of_a_table_has_its_seed(trained: Path) -> None:
+    """Its configuration says so, and it has other weights than the first."""
+    row = json.loads((trained / "1.json").read_text())["rows"][0]
+    runs = [Run(trained / f"{row['settings']}-seed{seed}") for seed in (0, 1)]
+    assert [run.read_config()["seed"] for run in runs] == [0, 1]
+    assert len({fingerprint(run.weights) for run in runs}) == 2
+
+
+def test_what_all_rows_are_trained_with_is_told_in_their_folders_names(trained: Path) -> None:
+    row = json.loads((trained / "1.json").read_text())["rows"][1]
+    options = "-batch_size=32-epochs=1-hidden_size=6-intra_attention=True-lr=0.01"
+    assert row["settings"] == f"decomposable-attention{options}"
+    names = {settle(SCRIPT, Row("r"), {"lr": lr}, Data()).name for lr in ("0.1", "0.2")}
+    assert names == {"decomposable-attention-lr=0.1", "decomposable-attention-lr=0.2"}
+
+
+def test_a_table_is_locked_while_it_is_trained_and_free_afterwards(
+    trained: Path, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[str] = []
+
+    def train(*_: object) -> None:
+        with pytest.raises(InputError) as caught:
+            claim(trained, ".1.lock", [])
+        refused.append(str(caught.value))
+
+    monkeypatch.setattr(table_runs, "train_run", train)
+    run_table(TABLED, "1", data, [data.dev], [], 2, SMALL, trained)
+    assert len(refused) == 6 and all("another process is training there" in message for message in refused)
+    claim(trained, ".1.lock", []).release()
+
+
+def test_other_files_are_tested_with_the_tables_vectors(
+    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, Path | None]] = []
+
+    def evaluate(
+        script: Script, runs: list[Run], corpus: Corpus, source: str, vectors: Path | None
+    ) -> tuple[torch.Tensor, Metrics]:
+        asked.append((source, vectors))
+        return evaluate_on(script, runs, corpus, source, vectors)
+
+    monkeypatch.setattr(table_runs, "evaluate_on", evaluate)
+    np.savez(tmp_path / "v.npz", words=np.array(["dog", "cat"]), vectors=np.eye(2, 5, dtype=np.float16))
+    table = Table("T", ("test", "dev"), (Row("one"), Row("both", ensemble=True)))
+    script = dataclasses.replace(SCRIPT, tables={"t": table})
+    with_vectors = dataclasses.replace(data, vectors=tmp_path / "v.npz")
+    run_table(script, "t", with_vectors, [data.dev], [], 1, SMALL, tmp_path / "tables")
+    assert asked == [(source, tmp_path / "v.npz") for source in ("dev", "test", "also 1")]
+
+
+def test_a_file_is_tested_again_with_other_vectors(
+    trained: Path, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = json.loads((trained / "1.json").read_text())["rows"][0]
+    run, asked = Run(trained / f"{row['settings']}-seed0"), []
+
+    def evaluate(
+        script: Script, runs: list[Run], corpus: Corpus, source: str, vectors: Path | None
+    ) -> tuple[torch.Tensor, Metrics]:
+        asked.append(vectors)
+        return evaluate_on(script, runs, corpus, source)
+
+    monkeypatch.setattr(table_runs, "evaluate_on", evaluate)
+    vectors, (other,) = tmp_path / "v.txt", table_runs.open_others([data.train], [], data.cache)
+    for text in (None, "one", "two"):
+        if text is not None:
+            vectors.write_text(text)
+        for _ in range(2):
+            table_runs._figures(SCRIPT, run, read_metrics(run.metrics), [other], None if text is None else vectors)
+    assert asked == [None, vectors, vectors]
+
+
+@pytest.mark.parametrize(("splits", "pairs"), [({"dev": 30, "test": 70}, 70), ({"dev": 30}, 30)])
+def test_the_time_to_test_is_that_of_the_test_pairs(splits: dict[str, int], pairs: int, tmp_path: Path) -> None:
+    metrics = {
+        split: {"pairs": count, "accuracy": 0.5, "per_class": {}, "per_phenomenon": {}}
+        for split, count in splits.items()
+    }
+    speeds = {"training_pairs": 6000, "pairs_per_second": 10.0, "inference_pairs_per_second": 5.0}
+    figures = table_runs._figures(SCRIPT, Run(tmp_path), metrics | speeds, [], None)
+    assert figures["seconds to test"] == pairs / 5
+    assert (figures["seconds/epoch"], figures["minutes/epoch"]) == (600, 10)
+
+
 def test_other_files_are_tested_by_category(trained: Path, data: Data, tmp_path: Path) -> None:
     rows = [{"pairID": f"{i}n", "gold_label": "neutral", "sentence1": "a dog", "sentence2": "a"} for i in range(3)]
     (tmp_path / "dev_1.0.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -242,6 +332,52 @@ def test_grids_and_sweeps_are_drawn(name: str, data: Data, tmp_path: Path) -> No
     run_table(TABLED, name, data, [], [], 1, [*SMALL[:1], *SMALL[2:]], tmp_path)
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert len(json.loads((tmp_path / f"{name}.json").read_text())["rows"]) == 4
+
+
+def drawn(table: Table, ours: list[list[float]], monkeypatch: pytest.MonkeyPatch) -> Axes:
+    """The axes of a table's picture with these figures of ours, row by row."""
+    figures: list[Figure] = []
+    monkeypatch.setattr(table_figures, "save_figure", lambda figure, path: figures.append(figure))
+    results = [{"ours": {table.measures[table.shown]: values}} for values in ours]
+    table_figures.plot_table(table, results, "SNLI", Path("x.png"))
+    return figures[0].axes[0]
+
+
+def ticks(axis: Any) -> dict[float, str]:
+    return {place: label.get_text() for place, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)}
+
+
+def test_each_rows_point_stands_beside_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = drawn(PLAIN, [[80.0, 90.0], [70.0]], monkeypatch)
+    assert ticks(axes.yaxis) == {0: "vanilla", 1: "intra-attention"}
+    assert axes.yaxis_inverted(), "the first row is the uppermost"
+    by_label = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    (ours, *_), paper = by_label["ours: SNLI"], by_label["paper: test"]
+    assert list(zip(*ours.get_data(), strict=True)) == [(85, 0), (70, 1)]
+    assert list(zip(*paper.get_data(), strict=True)) == [(86.3, 0), (86.8, 1)]
+
+
+def test_a_grids_squares_stand_at_their_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = drawn(GRID, [[31.0], [32.0], [41.0], [42.0]], monkeypatch)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("hidden size", "max distance")
+    assert (ticks(axes.xaxis), ticks(axes.yaxis)) == ({0: "3", 1: "4"}, {0: "1", 1: "2"})
+    assert axes.images[0].get_array().tolist() == [[31, 41], [32, 42]]
+    texts = {text.get_position(): text.get_text() for text in axes.texts}
+    assert texts == {(0, 0): "31.0", (0, 1): "32.0", (1, 0): "41.0", (1, 1): "42.0"}
+
+
+def test_each_line_of_a_sweep_is_of_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [Row(f"{m}, {h}", {"hidden_size": h}, (h + k,)) for k, m in enumerate(("near", "far")) for h in (3, 4)]
+    axes = drawn(dataclasses.replace(SWEEP, rows=tuple(rows)), [[30.0], [40.0], [50.0], [60.0]], monkeypatch)
+    handles, labels = axes.get_legend_handles_labels()
+    lines = {label: getattr(handle, "lines", [handle])[0] for handle, label in zip(handles, labels, strict=True)}
+    assert {label: list(zip(*line.get_data(), strict=True)) for label, line in lines.items()} == {
+        "near, SNLI": [(3, 30), (4, 40)],
+        "near, paper": [(3, 3), (4, 4)],
+        "far, SNLI": [(3, 50), (4, 60)],
+        "far, paper": [(3, 4), (4, 5)],
+    }
+    assert axes.get_xlabel() == "hidden size"
 
 
 def test_rows_settle_over_changes_over_the_scripts_own() -> None:

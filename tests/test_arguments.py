@@ -1,0 +1,84 @@
+"""Every option of the command line arrives where it belongs."""
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decomposable_attention import SCRIPT, DecomposableAttentionConfig
+from nli_common import commands
+from nli_common.inputs import Data
+from nli_common.runs import Run
+
+FILES = "--train a --dev b --test c --vectors v --vector-size 7 --unit-vectors --unit-unknown --pairs 500 --cache k"
+DATA = Data(
+    *(Path(name) for name in "abcv"), vector_size=7, unit_vectors=True, unit_unknown=True, pairs=500, cache=Path("k")
+)
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[tuple, dict]]:
+    """What each command was given."""
+    given: dict[str, tuple[tuple, dict]] = {}
+    for name in ("train_run", "evaluate_runs", "predict_pair", "predict_file", "explain_pair", "run_table"):
+        monkeypatch.setattr(commands, name, lambda *args, name=name, **named: given.update({name: (args, named)}))
+    monkeypatch.setattr(commands.signal, "signal", lambda *_: None)
+    return given
+
+
+def command(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["decomposable_attention.py", *words.split()])
+    commands.main(SCRIPT)
+
+
+def test_a_table_is_given_every_option(called: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    others = "--also d e --categories f g --seeds 5 --options lr=1 epochs=2 --output o"
+    command(monkeypatch, f"table 1 {FILES} {others}")
+    assert called == {
+        "run_table": (
+            (SCRIPT, "1", DATA),
+            {
+                "also": (Path("d"), Path("e")),
+                "categories": (Path("f"), Path("g")),
+                "seeds": 5,
+                "options": ("lr=1", "epochs=2"),
+                "output": Path("o"),
+            },
+        )
+    }
+
+
+def test_a_training_is_given_every_option(called: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    others = "--hidden-size 9 --lr 0.5 --batch-size 3 --seed 5 --output o --checkpoint-seconds 8"
+    command(monkeypatch, f"train {FILES} {others}")
+    ((script, config, recipe, data, seed, run, seconds), named) = called["train_run"]
+    assert (script, config, data, named) == (SCRIPT, DecomposableAttentionConfig(hidden_size=9), DATA, {})
+    assert recipe == dataclasses.replace(SCRIPT.recipe, lr=0.5, batch_size=3)
+    assert (seed, run.folder, seconds) == (5, Path("o"), 8)
+
+
+def test_an_evaluation_is_given_every_option(called: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    command(monkeypatch, "evaluate --run r s --test c --vectors v --categories f --cache k --output o")
+    ((script, runs, *paths), named) = called["evaluate_runs"]
+    assert (script, [run.folder for run in runs], named) == (SCRIPT, [Path("r"), Path("s")], {})
+    assert paths == [Path(name) for name in "cvfko"]
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "given"),
+    [
+        ("predict --premise a --hypothesis b --figure f", "predict_pair", ["a", "b", Path("f")]),
+        ("predict --pairs p --vectors v --output o", "predict_file", [Path("p"), Path("v"), Path("o")]),
+        ("explain --premise a --hypothesis b --output o", "explain_pair", ["a", "b", Path("o")]),
+    ],
+    ids=["a pair", "a file of pairs", "a page"],
+)
+def test_what_is_asked_of_a_run_is_given_every_option(
+    words: str, name: str, given: list[Any], called: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command(monkeypatch, f"{words} --run r")
+    ((script, run, *rest), named) = called[name]
+    assert isinstance(run, Run) and (script, run.folder, rest, named) == (SCRIPT, Path("r"), given, {})
+    assert set(called) == {name}
