@@ -37,10 +37,6 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "ys, projected = zip(*machines, )",
                 "ys, projected = zip(*machines, strict=False)",
             ],
-            "functional._machines._ThreeMachines.backward": [
-                "grads_c = (torch.cat(pair) for pair in zip(first, second, ))",
-                "grads_c = (torch.cat(pair) for pair in zip(first, second, strict=False))",
-            ],
         },
         "The names in an einops pattern are arbitrary, and those of a codec and of infinity are not case-sensitive.": {
             "_attention._side_by_side": [

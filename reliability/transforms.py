@@ -179,7 +179,7 @@ def difference(ours: Tensors, theirs: Tensors) -> float:
         if not (torch.isfinite(a).all() and torch.isfinite(b).all()):
             raise AssertionError("a number is not finite")
         if a.numel():
-            largest = max(largest, float((a - b).abs().max() / b.abs().max().clamp(min=1)))
+            largest = max(largest, float((a - b).detach().abs().max() / b.detach().abs().max().clamp(min=1)))
     return largest
 
 
