@@ -24,7 +24,7 @@ def ensembles(places: Places) -> None:
         for variant in MODELS:
             jobs = [Job(bench.name, variant.name, seed) for seed in range(SEEDS)]
             runs = [Run(run_folder(job, places)) for job in jobs]
-            trained = all(kept(job) is not None for job in jobs) and all(run.finished for run in runs)
+            trained = all(kept(job) is not None for job in jobs) and all(run.restorable for run in runs)
             options = tuned(variant.family)
             if options is None or not trained or held_ensemble(bench.name, variant) is not None:
                 continue

@@ -2,13 +2,13 @@
 
 import csv
 import gzip
-import hashlib
 import html
 import re
 from pathlib import Path
 
-from nli_common.files import write_atomically
+from nli_common.files import version_key, write_atomically
 
+_FORMAT = 1
 LABELS = ("entailment", "neutral", "contradiction")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -19,9 +19,7 @@ def prepared(source: Path, folder: Path) -> Path:
         columns = file.readline().rstrip("\n").split("\t")
     if "sentence1_raw" in columns:
         return source
-    status = source.stat()
-    version = f"{source.resolve()}|{status.st_size}|{status.st_mtime_ns}"
-    target = folder / hashlib.sha256(version.encode()).hexdigest()[:16] / source.name
+    target = folder / version_key(source, _FORMAT)[:16] / source.name
     if not target.exists():
         write_atomically(target, lambda path: _cut(source, path))
     return target

@@ -33,7 +33,7 @@ def windows(places: Places) -> None:
     for bench in BENCHES.values():
         job = Job(bench.name, MODEL, 0)
         run = Run(run_folder(job, places))
-        if options is None or kept(job) is None or not run.finished or held_window(bench.name) is not None:
+        if options is None or kept(job) is None or not run.restorable or held_window(bench.name) is not None:
             continue
         model, batches = reread(settings_of(job, places, options), run, bench, places)
         pairs = [(batch.premise, batch.hypothesis) for batch in batches]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -452,3 +453,43 @@ def test_every_row_of_every_paper_settles(name: str) -> None:
                 assert isinstance(settings.recipe, Recipe) and not settings.recipe.problems()
         if table.figure in ("grid", "sweep"):
             assert all(set(table.axes) <= set(row.options) for row in table.rows)
+
+
+@pytest.fixture
+def of_the_docs() -> Any:
+    """The command that trains the tables of the documentation."""
+    place = Path(__file__).parents[1] / "docs" / "tables" / "train.py"
+    spec = importlib.util.spec_from_file_location("train", place)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_table_is_in_the_docs_and_trained_by_their_command(of_the_docs: Any) -> None:
+    planned = [(trained.script, name) for trained in of_the_docs.PLAN for name in trained.names]
+    scripts = {script: importlib.import_module(script).SCRIPT for script, _ in planned}
+    assert sorted(planned) == sorted((script, name) for script in scripts for name in scripts[script].tables)
+    assert sorted(planned) == sorted((page.parent.name, page.stem) for page in of_the_docs.TABLES.glob("*/*.md"))
+
+
+def test_the_docs_tables_are_of_what_their_command_asks_for(of_the_docs: Any) -> None:
+    for trained in of_the_docs.PLAN:
+        for name in trained.names:
+            held = json.loads((of_the_docs.TABLES / trained.script / f"{name}.json").read_text())
+            assert held["options"] == parse_options(trained.options) and held["seeds"] == trained.seeds
+            also = "".join(f", also {k}: {file}" for k, file in enumerate(trained.also, start=1))
+            pairs = f"trained and tested on the generated corpus, {trained.pairs:,} training pairs"
+            assert held["data"] == pairs + also
+
+
+def test_the_docs_other_pairs_are_read_with_their_categories(of_the_docs: Any, data: Data, tmp_path: Path) -> None:
+    of_the_docs.write_samples(tmp_path)
+    files = [[tmp_path / name for name in names] for names in (of_the_docs.BOTH_OTHERS, of_the_docs.ANNOTATIONS)]
+    for other in table_runs.open_others(*files, data.cache):
+        assert len(other.corpus) == 2_000 and other.corpus.tags
+        named = [other.corpus.phenomena[k] for k in other.corpus.phenomenon]
+        negated = [place for place, phenomenon in enumerate(named) if phenomenon == "negation"]
+        assert other.categories["negation"] == negated and "long sentence" in other.categories
+    for other in table_runs.open_others([tmp_path / name for name in of_the_docs.BOTH_HARD], [], data.cache):
+        assert set(other.corpus.phenomena) == set(of_the_docs.HARD)

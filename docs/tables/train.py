@@ -32,11 +32,13 @@ CATEGORIES = {
     "number": "QUANTITY/TIME_REASONING",
     "quantifier": "QUANTIFIER",
 }
-"""The phenomena that stand in for MultiNLI's annotations; a long sentence is one of at least so many words:"""
+"""The phenomena that stand in for MultiNLI's annotations."""
 LONG = 9
+"""Words of a long sentence, at least."""
 MISMATCHED = ("other-1.jsonl",)
 BOTH_HARD = ("hard-1.jsonl", "hard-2.jsonl")
-BOTH_ANNOTATED = ("other-1.jsonl", "other-2.jsonl")
+BOTH_OTHERS = ("other-1.jsonl", "other-2.jsonl")
+ANNOTATIONS = ("other-1.txt", "other-2.txt")
 
 
 class Trained(NamedTuple):
@@ -48,7 +50,7 @@ class Trained(NamedTuple):
     seeds: int = 2
     also: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    annotated: bool = False
+    categories: tuple[str, ...] = ()
 
 
 PLAN = (
@@ -56,7 +58,7 @@ PLAN = (
     Trained("esim", ("snli", "quora")),
     Trained("cafe", ("snli", "scitail")),
     Trained("cafe", ("multinli",), also=MISMATCHED),
-    Trained("cafe", ("linguistic",), also=BOTH_ANNOTATED, annotated=True),
+    Trained("cafe", ("linguistic",), also=BOTH_OTHERS, categories=ANNOTATIONS),
     Trained(
         "cafe",
         ("ablations",),
@@ -140,12 +142,7 @@ def main() -> None:
 
 def train(trained: Trained, name: str, runs: Path) -> None:
     """One table, as a user would train it."""
-    annotations = (
-        [f"{Path(file).stem}.txt" for file in trained.also]
-        if trained.annotated
-        else []
-    )
-    command: Sequence[str] = [
+    command = [
         *(sys.executable, str(EXAMPLES / f"{trained.script}.py"), "table", name),
         *(
             "--pairs",
@@ -156,7 +153,7 @@ def train(trained: Trained, name: str, runs: Path) -> None:
             str(runs),
         ),
         *(["--also", *trained.also] if trained.also else []),
-        *(["--categories", *annotations] if annotations else []),
+        *(["--categories", *trained.categories] if trained.categories else []),
         *(["--options", *trained.options] if trained.options else []),
     ]
     print(" ".join(command[1:]), flush=True)
@@ -167,8 +164,7 @@ def train(trained: Trained, name: str, runs: Path) -> None:
     for kind in ("json", "md", "png"):
         written = runs / f"{name}.{kind}"
         if written.exists():
-            shutil.copy(written, TABLES / trained.script / written.name)
-            written.unlink()
+            shutil.move(written, TABLES / trained.script / written.name)
 
 
 def write_samples(folder: Path) -> None:

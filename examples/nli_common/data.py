@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-import os
 import sys
 from array import array as IntArray
 from collections import defaultdict
@@ -21,7 +20,7 @@ from torch.utils._pytree import _register_namedtuple
 
 from nli_common.corpora import NO_LABEL, Pair, read_pairs, scheme_of
 from nli_common.errors import InputError
-from nli_common.files import stem
+from nli_common.files import stem, version_key
 from nli_common.tensors import DAMAGED, load_tensors, save_tensors
 
 Ints = npt.NDArray[np.integer]
@@ -132,13 +131,11 @@ def open_corpus(path: Path, cache: Path) -> Corpus:
     The cache is keyed by the file's place, size and time of change, so that an edited file is read anew.
     """
     try:
-        status = path.stat()
+        key = version_key(path, _FORMAT)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    version = f"|{status.st_size}|{status.st_mtime_ns}|{_FORMAT}"
-    key = hashlib.sha256(os.fsencode(path.resolve()) + version.encode()).hexdigest()
     cached = cache / f"{stem(path)}-{key[:16]}.safetensors"
     with contextlib.suppress(*DAMAGED):
         return _load(cached, key)

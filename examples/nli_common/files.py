@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import gzip
+import hashlib
 import io
 import json
 import lzma
@@ -76,6 +77,17 @@ def _clear_forgotten(path: Path) -> None:
         for temporary in path.parent.glob(f".{glob.escape(path.name)}.*{TEMPORARY}"):
             if time.time() - temporary.stat().st_mtime > FORGOTTEN:
                 temporary.unlink(missing_ok=True)
+
+
+def version_key(path: Path, form: int) -> str:
+    """A hash of a file's place, size and time of change, and of the form of what is made from it and goes by this name.
+
+    Raises:
+        OSError: if the file cannot be read.
+    """
+    status = path.stat()
+    version = f"|{status.st_size}|{status.st_mtime_ns}|{form}"
+    return hashlib.sha256(os.fsencode(path.resolve()) + version.encode()).hexdigest()
 
 
 def stem(path: Path) -> str:

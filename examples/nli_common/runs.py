@@ -42,8 +42,8 @@ class Run:
         return self.checkpoint.exists() and not self.metrics.exists()
 
     @property
-    def finished(self) -> bool:
-        """Whether a trained model lies here, with all that it takes to use it."""
+    def restorable(self) -> bool:
+        """Whether a finished run lies here with all that its model is restored from."""
         return all(path.exists() for path in (self.config, self.lexicon, self.weights, self.metrics))
 
     def claim(self, config: Mapping[str, Any]) -> FileLock:

@@ -96,8 +96,9 @@ class AlignmentFactorization(nn.Module):
     least float32, under autocast too, and returned in the dtype of x. There is no mask: a padded position affects no
     other, and the caller must set its output to 0. NaN and infinity in padding would reach the gradients of the
     weights: set them to 0 first. The three machines' parameters are used directly and their ``forward`` is never
-    called. Tools that hook it (pruning, offloading, sharding, adapters) must be applied to this layer as a whole, as by
-    ``preload_module_classes=["AlignmentFactorization"]`` in Accelerate. Parametrizations work.
+    called: what hooks it in a single machine (``torch.nn.utils.prune``, offloading, sharding, adapters) does not work.
+    Parametrizations do, and so does Accelerate's offloading with
+    ``preload_module_classes=["AlignmentFactorization"]``.
 
     Args:
         embed_dim: :math:`d`, the features of a word.
