@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import laws
 import oracles
@@ -52,6 +53,21 @@ PRIORS = EVEN_PRIORS | {
     "Eq 1": (NoPrior, lambda d: 0.0),
     "Eq 19": (asymmetric, lambda d: oracles.bucket_bias(asymmetric().bias.tolist(), d, 2)),
 }
+
+
+class CountingPasses(TorchDispatchMode):
+    """The operators that make a tensor of so many numbers, views of one apart."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size, self.names = size, []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        made = operator(*args, **(kwargs or {}))
+        given = {x.untyped_storage().data_ptr() for x in args if isinstance(x, Tensor)}
+        if isinstance(made, Tensor) and made.numel() == self.size and made.untyped_storage().data_ptr() not in given:
+            self.names.append(operator.overloadpacket.__name__)
+        return made
 
 
 def parametrised(priors):
@@ -531,6 +547,39 @@ def test_weights_are_computed_in_float32() -> None:
     scores = torch.linspace(-4, 4, 64, dtype=torch.float16).expand(1, 1, 64, 64)
     expected = (scores.float() + gaussian(0.1, -0.1, 64).float()).softmax(-1).half()
     assert torch.equal(functional.self_attention_weights(scores, gaussian(0.1, -0.1, 64).float()), expected)
+
+
+@parametrised(PRIORS)
+@given(sentence=SENTENCES, window=WINDOWS)
+def test_rows_that_are_not_zeroed_are_the_same_for_real_words_and_finite_for_padding(
+    device: str, build, beta, sentence: Sentences, window: int | None
+) -> None:
+    sentence = sentence.to(device)
+    n, mask = sentence.x.shape[1], sentence.mask
+    scores, log_bias = functional.attention_scores(sentence.x[:, None], sentence.x[:, None]), build()(n, n).to(device)
+    zeroed = functional.self_attention_weights(scores, log_bias, mask, window)
+    as_they_are = functional.self_attention_weights(scores, log_bias, mask, window, zero_rows=False)
+    rows = mask[:, None].expand(as_they_are.shape[:3])
+    assert torch.equal(as_they_are[rows], zeroed[rows])
+    assert torch.all(zeroed[~rows] == 0) and torch.all(as_they_are.isfinite())
+
+
+def test_padding_that_a_prior_lets_see_no_real_word_stays_finite(device: str) -> None:
+    layer, mask = attention(device, prior=GaussianPrior(1e37)), torch.arange(12, device=device)[None] < 2
+    layer = layer.float()
+    x = normal(0, 1, 12, EMBED_DIM).float().to(device).requires_grad_()
+    assert torch.any(layer.prior(12)[2:, :2] == -math.inf)
+    layer(x, mask).sum().backward()
+    assert torch.all(x.grad.isfinite()) and all(torch.all(p.grad.isfinite()) for p in layer.parameters())
+
+
+@pytest.mark.parametrize("window", ["auto", 3])
+def test_five_passes_over_the_scores_and_none_of_them_for_the_mask(window: int | str) -> None:
+    """With fewer features than words, the matrices of scores are the largest tensors: each pass makes another."""
+    layer, x, mask = attention(window=window), normal(0, 2, 40, EMBED_DIM).requires_grad_(), torch.ones(2, 40).bool()
+    with CountingPasses(2 * HEADS * 40 * 40) as passes:
+        layer(x, mask).sum().backward()
+    assert passes.names == ["bmm", "add", "_softmax", "bmm", "_softmax_backward_data"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -151,7 +151,8 @@ class GaussianSelfAttention(nn.Module):
         queries, keys, values = self._heads(projected)
         window = self._window_in_blocks(queries, keys, mask)
         if window is None:
-            y = _side_by_side(functional.attend(self.dropout(self._weights(queries, keys, mask)), values))
+            weights = self._weights(queries, keys, mask, zero_rows=not lets_see_itself(self.prior))
+            y = _side_by_side(functional.attend(self.dropout(weights), values))
         else:
             y = self._in_passages(projected, mask, window)
         # With a bias, what leaves out_proj is not 0 where its input is.
@@ -160,7 +161,7 @@ class GaussianSelfAttention(nn.Module):
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, h, n, n)``; each row of a real token sums to 1. Without dropout."""
         queries, keys, _ = self._heads(self._project(x, mask))
-        return self._weights(queries, keys, mask)
+        return self._weights(queries, keys, mask, zero_rows=True)
 
     def discarded_mass_bound(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         r"""A bound on the share of each word's weights that the output leaves out, ``(b, h, n)``, in at least float32.
@@ -213,12 +214,11 @@ class GaussianSelfAttention(nn.Module):
             views.append(_side_by_side(functional.attend_windows(self.dropout(scores.softmax(-1)), values)))
         return join_passages(views, size)
 
-    def _weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
+    def _weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None, *, zero_rows: bool) -> Tensor:
         scores = functional.attention_scores(queries, keys, self.scale)
         window = None if self.window == "auto" else self.window
-        itself = lets_see_itself(self.prior)
         return functional.self_attention_weights(
-            scores, self._log_bias(*scores.shape[2:]), mask, window, lets_see_itself=itself
+            scores, self._log_bias(*scores.shape[2:]), mask, window, zero_rows=zero_rows
         )
 
     def _window_in_blocks(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int | None:

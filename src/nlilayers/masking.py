@@ -176,10 +176,17 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
         return raised.softmax(dim).to(scores.dtype)
     mask = _with_all_dimensions(mask, scores, dim)
     has_real = mask.any(dim, keepdim=True)
-    # An empty row is filled with 0, not with -inf: its softmax, and so its gradient, stays finite.
-    fill = torch.zeros_like(has_real, dtype=raised.dtype).masked_fill(has_real, float("-inf"))
-    weights = torch.where(mask, raised, fill).softmax(dim)
+    weights = hide_masked(raised, mask, has_real).softmax(dim)
     return (weights * has_real).to(scores.dtype)
+
+
+def hide_masked(scores: Tensor, mask: Tensor, has_real: Tensor) -> Tensor:
+    r"""What a softmax is given: :math:`-\infty` at masked entries, and 0 throughout rows that have no other.
+
+    A softmax of 0, and so its gradient, stays finite, which one of :math:`-\infty` throughout would not.
+    """
+    fill = torch.zeros_like(has_real, dtype=scores.dtype).masked_fill(has_real, float("-inf"))
+    return torch.where(mask, scores, fill)
 
 
 def masked_sum(x: Tensor, mask: Tensor | None) -> Tensor:

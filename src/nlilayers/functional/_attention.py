@@ -5,9 +5,10 @@ import math
 from torch import Tensor
 
 from nlilayers._checks import require_mask, require_window
+from nlilayers._precision import at_least_float32
 from nlilayers.functional._dot_product import scaled_scores, weighted_sum
 from nlilayers.functional._priors import token_distances
-from nlilayers.masking import masked_softmax, pair_mask
+from nlilayers.masking import hide_masked, pair_mask
 
 
 def attention_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
@@ -45,7 +46,7 @@ def self_attention_weights(
     mask: Tensor | None = None,
     window: int | None = None,
     *,
-    lets_see_itself: bool = False,
+    zero_rows: bool = True,
 ) -> Tensor:
     r"""Self-attention with a prior over the distance: Guo et al. 2019, Eqs 1 to 4 and 18 to 20.
 
@@ -56,16 +57,16 @@ def self_attention_weights(
     nothing; a bias on the keys, which does just that, therefore has no effect.
 
     Args:
-        scores: :math:`s`.
+        scores: :math:`s`; those of padding are finite.
         log_bias: :math:`\beta(i - j)`; ``None`` means 0, which is Eq 1. Where it is :math:`-\infty`, the weight is 0.
         mask: real tokens; ``None`` means all.
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any.
-        lets_see_itself: promises that no :math:`\beta(0)` is :math:`-\infty`, so that no row of a real token is left
-            without one to attend to. The biases are then not searched for such rows.
+        zero_rows: whether rows of padding, and rows that have no token to attend to, are set to 0, for which the
+            biases are searched and all weights multiplied. Without, such rows hold finite numbers that mean nothing,
+            provided that no :math:`\beta(0)` is :math:`-\infty`.
 
     Shape:
-        ``(b, h, n, n)``, ``(n, n)`` or ``(h, n, n)``, ``(b, n)`` → ``(b, h, n, n)``; rows of padding are 0, and rows
-        that have no token to attend to.
+        ``(b, h, n, n)``, ``(n, n)`` or ``(h, n, n)``, ``(b, n)`` → ``(b, h, n, n)``.
 
     Raises:
         TypeError: if the mask is not a tensor, or the window not an integer.
@@ -82,17 +83,25 @@ def self_attention_weights(
     """
     require_mask("mask", mask, (scores.shape[0], scores.shape[3]))
     pairs = pair_mask(mask, mask)
-    attended = None if pairs is None else pairs[:, None]
+    seen = None if pairs is None else pairs[:, None]
     if window is not None:
         require_window(window)
         near = (token_distances(scores.shape[2], scores.shape[3], scores.device).abs() <= window)[None, None]
-        attended = near if attended is None else attended & near
-    if log_bias is not None and not lets_see_itself:
-        seen = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
-        attended = seen if attended is None else attended & seen
-    biased = scores if log_bias is None else scores + log_bias
-    # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
-    return masked_softmax(biased, attended).to(scores.dtype)
+        seen = near if seen is None else seen & near
+    if log_bias is not None and zero_rows:
+        possible = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
+        seen = possible if seen is None else seen & possible
+    dtype = at_least_float32(scores.dtype)
+    if seen is None:
+        biased = scores if log_bias is None else scores + log_bias
+        return biased.to(dtype).softmax(-1).to(scores.dtype)
+    sees = seen.any(-1, keepdim=True)
+    # It is the bias that is masked: most have no axis of heads, and so fewer numbers than the scores.
+    bias = hide_masked(scores.new_zeros((), dtype=dtype) if log_bias is None else log_bias, seen, sees)
+    weights = (scores + bias).to(dtype).softmax(-1)
+    if zero_rows:
+        weights = weights * sees
+    return weights.to(scores.dtype)
 
 
 def attend(weights: Tensor, values: Tensor) -> Tensor:
