@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from nlilayers._checks import require_integers, require_mask, require_sequence, require_tensor
+from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
 from nlilayers._values import read_values
 
@@ -178,15 +179,6 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
     has_real = mask.any(dim, keepdim=True)
     weights = hide_masked(raised, mask, has_real).softmax(dim)
     return (weights * has_real).to(scores.dtype)
-
-
-def hide_masked(scores: Tensor, mask: Tensor, has_real: Tensor) -> Tensor:
-    r"""What a softmax is given: :math:`-\infty` at masked entries, and 0 throughout rows that have no other.
-
-    A softmax of 0, and so its gradient, stays finite, which one of :math:`-\infty` throughout would not.
-    """
-    fill = torch.zeros_like(has_real, dtype=scores.dtype).masked_fill(has_real, float("-inf"))
-    return torch.where(mask, scores, fill)
 
 
 def masked_sum(x: Tensor, mask: Tensor | None) -> Tensor:

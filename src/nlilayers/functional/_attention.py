@@ -5,10 +5,11 @@ import math
 from torch import Tensor
 
 from nlilayers._checks import require_mask, require_window
+from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
 from nlilayers.functional._dot_product import scaled_scores, weighted_sum
 from nlilayers.functional._priors import token_distances
-from nlilayers.masking import hide_masked, pair_mask
+from nlilayers.masking import pair_mask
 
 
 def attention_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
