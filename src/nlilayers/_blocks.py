@@ -106,7 +106,7 @@ def _is_untouched(prior: nn.Module) -> bool:
 
 
 def _is_moderate_at_0(prior: nn.Module) -> bool:
-    """Whether a lone word's score is sure to be above that of padding, which has the lowest of float32 in blocks."""
+    """Whether a lone word's score is sure to be above that of padding in blocks, half the lowest of float32."""
     if lets_see_itself(prior):
         return True
     bias = prior(1, 1)
