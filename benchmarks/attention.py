@@ -32,24 +32,25 @@ class Projected(nn.Module):
         self.in_proj = nn.Linear(EMBED_DIM, 3 * EMBED_DIM, bias=False)
         self.out_proj = nn.Linear(EMBED_DIM, EMBED_DIM, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Each word's view of the sentence."""
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each word's view of the real words; what padding sees is left as it comes."""
         b, n, _ = x.shape
         heads = self.in_proj(x).view(b, n, 3, HEADS, EMBED_DIM // HEADS).permute(2, 0, 3, 1, 4)
-        y: Tensor = self.out_proj(self.attend(*heads).transpose(1, 2).reshape(b, n, EMBED_DIM))
+        real = None if mask is None else mask[:, None, None]
+        y: Tensor = self.out_proj(self.attend(*heads, real).transpose(1, 2).reshape(b, n, EMBED_DIM))
         return y
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """The heads, ``(b, h, n, d)``."""
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, real: Tensor | None) -> Tensor:
+        """The heads, ``(b, h, n, d)``; the keys that are real are ``(b, 1, 1, n)``."""
         raise NotImplementedError
 
 
 class PlainAttention(Projected):
     """``scaled_dot_product_attention`` without a prior."""
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, real: Tensor | None) -> Tensor:
         """No prior."""
-        return nn.functional.scaled_dot_product_attention(q, k, v)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=real)
 
 
 class BiasedAttention(Projected):
@@ -63,19 +64,19 @@ class BiasedAttention(Projected):
         """The bias of every pair."""
         return functional.gaussian_bias(self.w, self.b, functional.token_distances(n, device=self.w.device))
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, real: Tensor | None) -> Tensor:
         """The prior is added to the scores."""
-        bias = self.prior(q.shape[2]).to(q.dtype)
+        bias = hidden(self.prior(q.shape[2]).to(q.dtype), real)
         return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
 
 class TextbookAttention(BiasedAttention):
     """A matrix of scores, a prior, a softmax."""
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, real: Tensor | None) -> Tensor:
         """As the equation says."""
         scores = q @ k.mT / math.sqrt(q.shape[-1]) + self.prior(q.shape[2])
-        return scores.softmax(-1).to(v.dtype) @ v
+        return hidden(scores, real).softmax(-1).to(v.dtype) @ v
 
 
 class TorchAttention(nn.Module):
@@ -85,9 +86,10 @@ class TorchAttention(nn.Module):
         super().__init__()
         self.attention = nn.MultiheadAttention(EMBED_DIM, HEADS, bias=False, batch_first=True)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Without the weights, which would make it slower."""
-        y: Tensor = self.attention(x, x, x, need_weights=False)[0]
+        padding = None if mask is None else ~mask
+        y: Tensor = self.attention(x, x, x, key_padding_mask=padding, need_weights=False)[0]
         return y
 
 
@@ -101,8 +103,9 @@ class FlexAttention(BiasedAttention):
         torch.compiler.reset()  # each shape is compiled anew, and there is a limit to how often
         self.flex = torch.compile(flex_attention, dynamic=False)
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """The prior is computed within the kernel."""
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, real: Tensor | None) -> Tensor:
+        """The prior is computed within the kernel, without a mask."""
+        assert real is None
         # It has gradients only of those tensors of a modification that are indexed.
         w, b = (scalar.expand(HEADS).contiguous() for scalar in (self.w, self.b))
 
@@ -111,6 +114,11 @@ class FlexAttention(BiasedAttention):
 
         y: Tensor = self.flex(q, k, v, score_mod=modify)
         return y
+
+
+def hidden(scores: Tensor, real: Tensor | None) -> Tensor:
+    """Minus infinity for keys that are not real."""
+    return scores if real is None else scores.masked_fill(~real, -math.inf)
 
 
 RIVALS: dict[str, type[nn.Module]] = {

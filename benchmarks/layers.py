@@ -81,20 +81,27 @@ class ThreeConvolutions(nn.Module):
 
 
 class BareAlignment(nn.Module):
-    """Three batched products and two softmaxes, without a mask."""
+    """Three batched products and two softmaxes; what aligns with padding is left as it comes."""
 
-    def forward(self, premise: Tensor, hypothesis: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, premise: Tensor, hypothesis: Tensor, p_mask: Tensor | None = None, h_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """The two alignments."""
         scores = torch.bmm(premise, hypothesis.mT)
-        return torch.bmm(scores.softmax(2), hypothesis), torch.bmm(scores.mT.softmax(2), premise)
+        of_premise, of_hypothesis = _hidden(scores, h_mask), _hidden(scores.mT, p_mask)
+        return torch.bmm(of_premise.softmax(2), hypothesis), torch.bmm(of_hypothesis.softmax(2), premise)
 
 
 class BareIntraAlignment(nn.Module):
-    """Two batched products and a softmax, without a mask."""
+    """Two batched products and a softmax; what aligns with padding is left as it comes."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The alignment."""
-        return torch.bmm(torch.bmm(x, x.mT).softmax(2), x)
+        return torch.bmm(_hidden(torch.bmm(x, x.mT), mask).softmax(2), x)
+
+
+def _hidden(scores: Tensor, mask: Tensor | None) -> Tensor:
+    return scores if mask is None else scores.masked_fill(~mask[:, None], -torch.inf)
 
 
 class TextbookHighway(nn.Module):

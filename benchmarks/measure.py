@@ -90,6 +90,16 @@ def training_step(module: nn.Module, *inputs: Tensor) -> Step:
     return step
 
 
+def inference_step(module: nn.Module, *inputs: Tensor) -> Step:
+    """A forward pass that keeps nothing for a backward one."""
+
+    def step() -> object:
+        with torch.inference_mode():
+            return module(*inputs)
+
+    return step
+
+
 def _tensors(y: object) -> list[Tensor]:
     return list(y) if isinstance(y, tuple) else [y]  # type: ignore[list-item]  # modules return tensors or tuples
 

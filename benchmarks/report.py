@@ -52,6 +52,14 @@ def page(held: dict[str, Any], plot: str) -> str:
         ]
     if "layers_spent" in held:
         parts += ["What the layers' operators are spent on:", spent_table("layer", held["layers_spent"])]
+    if "padded" in held:
+        parts += [
+            "## Padded batches",
+            "With a mask, as sentences come, whose lengths here are from half the longest to the longest: time of ours "
+            "divided by the rival's, median of the rounds, quartiles in brackets. Training is the forward and the "
+            "backward pass. Ours sets padding to 0 before and after, the rivals only keep it from being attended to.",
+            *padded_tables(held["padded"]),
+        ]
     if "models" in held:
         parts += [
             "## Whole models",
@@ -130,6 +138,21 @@ def layer_table(rows: list[dict[str, Any]]) -> str:
         ours = f"{1e3 * row['seconds']['ours']['median']:.2f}"
         lines.append([row["layer"], row["rival"], ours, _ratio(row["ratio"]), *([_goal(row)] if goals else [])])
     return _table(lines)
+
+
+def padded_tables(rows: list[dict[str, Any]]) -> list[str]:
+    """A table for each layer: a row for each length and phase, a column for each rival."""
+    tables = []
+    for layer in dict.fromkeys(row["layer"] for row in rows):
+        own = [row for row in rows if row["layer"] == layer]
+        lines = [["length", "batch", "", "ours, ms", *own[0]["ratios"]]]
+        for row in own:
+            ours = f"{1e3 * row['seconds']['ours']['median']:.2f}"
+            lines.append(
+                [f"{row['length']:,}", f"{row['batch']}", row["phase"], ours, *map(_ratio, row["ratios"].values())]
+            )
+        tables += [f"`{layer}`:", _table(lines)]
+    return tables
 
 
 def model_table(rows: list[dict[str, Any]]) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import attention, layers, models
+from benchmarks import attention, layers, models, padded
 from benchmarks.report import write_page
 from nli_common.files import write_atomically
 
@@ -50,11 +50,11 @@ def main() -> None:
         print(json.dumps(attention.growth()))
         return
     path = HERE / f"speed-{options.device}-{options.dtype}.json"
-    possible = list(PARTS) if dtype == torch.float32 else ["attention", "layers"]
+    possible = list(PARTS) if dtype == torch.float32 else ["attention", "layers", "padded"]
     parts = options.parts or possible
     try:
         if not set(parts) <= set(possible):
-            raise ValueError(f"{options.dtype} has {' and '.join(possible)} only, got {' '.join(parts)}")
+            raise ValueError(f"{options.dtype} has {', '.join(possible)} only, got {' '.join(parts)}")
         held = begun(path, conditions(options.device, options.dtype), whole=set(parts) == set(possible))
     except ValueError as error:
         parser.error(f"--parts: {error}")
@@ -119,6 +119,15 @@ def measure_layers(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
     yield {"layers": rows, "layers_spent": spent, "vocabulary_table": table}
 
 
+def measure_padded(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
+    """Layers that are given a mask."""
+    rows = []
+    for case, batch, length, phase, comparison in padded.run(device, dtype):
+        rows.append({"layer": case.name, "batch": batch, "length": length, "phase": phase, **asdict(comparison)})
+        _say(f"{case.name} on padded batches, {length} words, {phase}", next(iter(comparison.ratios.values())))
+    yield {"padded": rows}
+
+
 def measure_models(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
     """Whole models, in float32."""
     rate, rows = models.product_rate(device), []
@@ -140,6 +149,7 @@ def measure_compiled(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]
 PARTS = {
     "attention": measure_attention,
     "layers": measure_layers,
+    "padded": measure_padded,
     "models": measure_models,
     "compiled": measure_compiled,
 }

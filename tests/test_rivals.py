@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from benchmarks import attention, layers
+from benchmarks import padded as padded_batches
 from benchmarks.measure import Comparison, Timing
 from benchmarks.report import page
 from torch import Tensor, nn
@@ -74,6 +76,69 @@ def test_plain_attention_computes_what_torchs_does() -> None:
         outputs_and_gradients(layer, [x], [in_projection(layer), out_projection(layer)]) for layer in (plain, other)
     ]
     assert_close(*found)
+
+
+def padded(*lengths: int) -> Tensor:
+    return torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+
+
+@pytest.mark.parametrize("name", ["with the prior as a mask", "textbook"])
+def test_rivals_that_are_given_a_mask_hide_padding_as_ours_does(name: str) -> None:
+    ours, mask = attention_layer("ours"), padded(5, 2)
+    x = torch.randn(2, 5, attention.EMBED_DIM, dtype=torch.float64)
+    assert_close(with_weights_of(name, ours)(x, mask)[mask], ours(x, mask)[mask])
+
+
+def test_attentions_without_a_prior_hide_padding_alike() -> None:
+    plain, mask = attention_layer("plain attention"), padded(5, 2)
+    x = torch.randn(2, 5, attention.EMBED_DIM, dtype=torch.float64)
+    assert_close(with_weights_of("nn.MultiheadAttention", plain)(x, mask)[mask], plain(x, mask)[mask])
+    assert_close(plain(x, mask)[1, :2], plain(x[1:, :2])[0])
+
+
+@pytest.mark.parametrize("rival", ["bmm and two softmaxes", "bmm and a softmax"])
+def test_alignments_that_are_given_masks_hide_padding_as_ours_do(rival: str) -> None:
+    ours, other, inputs = built(rival)
+    masks = [padded(4, 1), padded(3, 2)][: len(inputs)]
+    inputs = [x * mask[..., None] for x, mask in zip(inputs, masks, strict=True)]
+    expected, found = ours(*inputs, *masks), other(*inputs, *masks)
+    if len(masks) == 1:
+        expected, found = [expected], [found]
+    for own, theirs, mask in zip(expected, found, masks, strict=True):
+        assert_close(theirs[mask], own[mask])
+
+
+def test_padded_batches_are_of_every_layer_at_every_shape_in_both_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[str, int, int, str]] = []
+
+    def compare(ours: Callable[[], object], rivals: dict[str, Callable[[], object]]) -> tuple[bool, list[bool]]:
+        return needs_gradient(ours()), [needs_gradient(rival()) for rival in rivals.values()]
+
+    def needs_gradient(made: object) -> bool:
+        return not (made[0] if isinstance(made, tuple) else made).is_inference()
+
+    monkeypatch.setattr(padded_batches, "compare", compare)
+    monkeypatch.setattr(
+        padded_batches, "CASES", [replace(case, shapes=((3, 4), (2, 5))) for case in padded_batches.CASES]
+    )
+    for case, batch, length, phase, (ours, rivals) in padded_batches.run("cpu", torch.float32):
+        assert ours == (phase == "training") and set(rivals) == {ours}
+        assert len(rivals) == (4 if case.name.startswith("Gaussian") else 1)
+        compared.append((case.name, batch, length, phase))
+    names = ["GaussianSelfAttention(120, 4)", "DecomposableAlign()", "IntraAlign()"]
+    assert compared == [
+        (name, *shape, phase) for name in names for shape in ((3, 4), (2, 5)) for phase in ("training", "inference")
+    ]
+
+
+def test_lengths_of_a_padded_batch_are_from_half_to_the_whole() -> None:
+    torch.manual_seed(0)
+    premise, hypothesis, p_mask, h_mask = padded_batches.batch_of(2, 7, 500, 9)
+    assert premise.shape == hypothesis.shape == (500, 9, 7)
+    for mask in (p_mask, h_mask):
+        assert mask.dtype == torch.bool and mask[0].all()
+        assert set(mask.sum(1).tolist()) == {5, 6, 7, 8, 9} and torch.equal(mask, padded(*mask.sum(1).tolist()))
+    assert not torch.equal(p_mask, h_mask)
 
 
 def test_torchs_attention_computes_no_weights_that_are_not_asked_for() -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.report import page, plot_lengths, write_page
+from benchmarks.report import padded_tables, page, plot_lengths, write_page
 from benchmarks.speed import PARTS, begun
 from matplotlib.figure import Figure
 
@@ -35,7 +35,7 @@ SHARED = {"device": "cpu", "dtype": "float32", "torch": "2.13.0", "machine": "on
 def test_a_page_has_the_parts_that_are_measured(tmp_path: Path) -> None:
     """As a process leaves it that was stopped after one of them."""
     measured = tmp_path / "speed.json"
-    for part in ("attention", "layers", "models", "compiled"):
+    for part in PARTS:
         rows = {"attention": ["attention", "memory"], "layers": ["layers", "vocabulary_table"]}.get(part, [part])
         whole = json.loads(MEASURED[0].read_text())
         if part == "models":
@@ -47,8 +47,22 @@ def test_a_page_has_the_parts_that_are_measured(tmp_path: Path) -> None:
         assert ("| layer | rival |" in written) == (part == "layers")
         assert ("| model | lengths |" in written) == (part == "models")
         assert ("| compiled / eager |" in written) == (part == "compiled")
+        assert ("`IntraAlign()`:" in written) == (part == "padded")
         (tmp_path / "speed.png").unlink(missing_ok=True)
-    assert set(PARTS) == {"attention", "layers", "models", "compiled"}
+
+
+def test_a_padded_batchs_ratio_stands_in_its_layers_table_below_its_rival() -> None:
+    timing = {"median": 0.25, "low": 0.125, "high": 0.5}
+    row = {"layer": "one", "batch": 64, "length": 16, "phase": "training", "seconds": {"ours": timing}}
+    rows = [row | {"ratios": {"a": timing}}, row | {"layer": "two", "phase": "inference", "ratios": {"b": timing}}]
+    assert padded_tables(rows) == [
+        "`one`:",
+        "| length | batch |  | ours, ms | a |\n| --- | ---: | ---: | ---: | ---: |\n"
+        "| 16 | 64 | training | 250.00 | 0.25 (0.12–0.50) |",
+        "`two`:",
+        "| length | batch |  | ours, ms | b |\n| --- | ---: | ---: | ---: | ---: |\n"
+        "| 16 | 64 | inference | 250.00 | 0.25 (0.12–0.50) |",
+    ]
 
 
 def test_parts_of_a_page_were_measured_under_the_same_conditions(tmp_path: Path) -> None:

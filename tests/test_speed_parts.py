@@ -38,6 +38,14 @@ def test_goals_are_those_of_a_cpu(where: str, monkeypatch: pytest.MonkeyPatch) -
     assert ("kept_memory" in attention) == (where == "cpu")
 
 
+def test_a_row_of_padded_batches_says_what_was_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, compared = SimpleNamespace(name="layer"), Comparison({"ours": ONE}, {"rival": ONE}, 1)
+    monkeypatch.setattr(speed.padded, "run", lambda *_: [(case, 64, 16, "inference", compared)])
+    (row,) = whole(speed.measure_padded("cpu", torch.float32))["padded"]
+    assert (row["layer"], row["batch"], row["length"], row["phase"]) == ("layer", 64, 16, "inference")
+    assert row["ratios"]["rival"]["median"] == 1.0
+
+
 def test_the_share_of_the_rate_is_that_of_a_training_step(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Speed("model", 64, (14, 8), Timing.of([4.0]), Timing.of([1.0]), 200.0, {})
     monkeypatch.setattr(speed.models, "product_rate", lambda device: 100.0)

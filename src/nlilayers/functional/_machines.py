@@ -86,10 +86,10 @@ class _OneMachine(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        *inputs, projected = ctx.saved_tensors
-        x, weight, factors = inputs
+        x, weight, factors, projected = ctx.saved_tensors
         of_features, *of_machine = ctx.needs_input_grad
-        given = (x, weight, factors), grad, _projected_grad(grad, projected, (x, weight, factors))
+        block = x, weight, factors
+        given = block, grad, _projected_grad(grad, projected, block)
         out = None if _is_differentiated(grad) else torch.empty_like(x)
         grads = _machine_grads(*given, out) if any(of_machine) else FROZEN
         return (_features_grad(*given, out) if of_features else None), *grads
