@@ -490,5 +490,5 @@ def test_a_run_belongs_to_its_encoder(tmp_path: Path, monkeypatch: pytest.Monkey
         train_run(*given)
     written = json.loads(run.config.read_text())
     run.config.write_text(json.dumps(written | {"model": written["model"] | {"encoder": None}}))
-    with pytest.raises(InputError, match=f"--run {run.folder}: was trained on another encoder than none"):
+    with pytest.raises(InputError, match=f"--run {run.folder}: was trained on an encoder, and config.json names none"):
         read_pair(SCRIPT, run, "a cat sat", "a dab")

@@ -66,9 +66,8 @@ def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
     model = build(script, config, lexicon)
     if held.get("encoder") != beside(config).get("encoder"):
         place = getattr(config, "encoder_folder", None)
-        raise InputError(
-            f"--run {run.folder}: was trained on another encoder than {f'is in {place}' if place else 'none'}"
-        )
+        found = f"another encoder than is in {place}" if place else f"an encoder, and {run.config.name} names none"
+        raise InputError(f"--run {run.folder}: was trained on {found}")
     load_weights(run.weights, model)
     return model.eval()
 
