@@ -1,1 +1,6 @@
 """Speed and memory, each figure with its command."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from benchmarks.measure import Comparison, Timing, compare, training_step
 from benchmarks.spent import shares
+from benchmarks.words import random_words
 from nlilayers import (
     AlignmentFactorization,
     CharNgramEmbedding,
@@ -215,8 +216,6 @@ def spent(device: str, dtype: torch.dtype) -> Iterator[tuple[str, dict[str, floa
 
 def vocabulary_table(device: str) -> Timing:
     """Seconds for the vectors of a vocabulary of 40,000 words of 4 to 9 letters."""
-    generator = torch.Generator().manual_seed(0)
-    letters = torch.randint(97, 123, (40_000, 9), generator=generator).tolist()
-    words = ["".join(map(chr, row[: 4 + row[8] % 6])) for row in letters]
+    words = random_words(40_000)
     layer = CharNgramEmbedding(30, device=device)
     return compare(lambda: layer.table(words), {}, rounds=7).seconds["ours"]

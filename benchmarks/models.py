@@ -6,10 +6,8 @@ model reaches is the arithmetic of its matrix products, divided by time and by t
 
 import copy
 import importlib
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +15,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import spent
 from benchmarks.measure import Comparison, Step, Timing, compare
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-
-from nli_common.batches import Sentence
+from benchmarks.words import random_words
+from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 
@@ -55,11 +51,8 @@ class Speed:
 
 
 def models(device: str) -> dict[str, nn.Module]:
-    """Every reference model with its defaults, over random words of 4 to 9 letters, without subclasses of tags."""
-    generator = torch.Generator().manual_seed(0)
-    letters = torch.randint(97, 123, (WORDS, 9), generator=generator).tolist()
-    spelled = dict.fromkeys("".join(map(chr, row[: 4 + row[8] % 6])) for row in letters)
-    lexicon = Lexicon.random(spelled, 300)
+    """Every reference model with its defaults, over a lexicon of random words of 4 to 9 letters, without tags."""
+    lexicon = Lexicon.random(dict.fromkeys(random_words(WORDS)), 300)
     made: dict[str, nn.Module] = {}
     for name in SCRIPTS:
         for config, model in importlib.import_module(name).SCRIPT.models.items():

@@ -23,7 +23,6 @@ import numpy as np
 from benchmarks.memory import held_at_most
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "examples"))
 
 VOCABULARY = 36_614
 """Words of SNLI's hypotheses (Nguyen 2019, Table 2)."""

@@ -117,7 +117,8 @@ class CAFE(nn.Module):
         if config.inter_attention:
             self.inter_align = DecomposableAlign(layers(config, "fc", r, r))
             self.inter_compare = comparison(config)
-            self.leading_tokens: tuple[str, ...] = ()  # which tells that words are aligned: without these, none are
+            # Absent otherwise: a model without inter-attention is not `Aligns`, and has no alignment to draw.
+            self.leading_tokens: tuple[str, ...] = ()
         augmented = r + len(config.features) + r * config.append_intra
         self.lstm = SentenceLSTM(augmented, h, bidirectional=config.bidirectional)
         self.dropout = nn.Dropout(config.dropout)

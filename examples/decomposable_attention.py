@@ -10,7 +10,7 @@ Commands::
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -85,7 +85,7 @@ class DecomposableAttention(nn.Module):
         lexicon: its vectors are the fixed word embeddings.
     """
 
-    leading_tokens = ("NULL",)
+    leading_tokens: ClassVar[tuple[str, ...]] = ("NULL",)
 
     def __init__(self, config: DecomposableAttentionConfig, lexicon: Lexicon) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -85,7 +85,7 @@ class GatedCNN(nn.Module):
         lexicon: its vectors are the word embeddings.
     """
 
-    leading_tokens = ()
+    leading_tokens: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: GatedCNNConfig, lexicon: Lexicon) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class WordFeatures(nn.Module):
         if self.composed is not None:
             features.append(self.composed(sentence.tokens))
         if self.num_tags:
-            features.append(one_hot_tags(sentence, self.num_tags).to(features[0].dtype))
+            features.append(one_hot_tags(sentence, self.num_tags, features[0].dtype))
         return torch.cat(features, dim=-1)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from einops import rearrange
@@ -116,7 +116,7 @@ class GaussianTransformerConfig:
 class GaussianTransformer(nn.Module):
     """Embed, encode, interact, compare: Figure 4, from bottom to top; the two sentences share all weights."""
 
-    leading_tokens: tuple[str, ...] = ()
+    leading_tokens: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: GaussianTransformerConfig, lexicon: Lexicon) -> None:
         super().__init__()
@@ -229,18 +229,19 @@ class InteractionBlock(nn.Module):
     def forward(self, p: Tensor, h: Tensor, p_mask: Tensor, h_mask: Tensor) -> tuple[Tensor, Tensor]:
         """Premise ``(b, n, d)`` and hypothesis ``(b, m, d)`` → the same shapes."""
         p, h = self.self_attention(p, p_mask), self.self_attention(h, h_mask)
-        updated = self.inter_attention(p, self.inter_attention.seen(h), h_mask)
-        h = self.inter_attention(h, self.inter_attention.seen(updated if self.sequential else p), p_mask)
-        return self.feedforward(updated), self.feedforward(h)
+        prenorm = self.inter_attention.prenorm
+        new_p = self.inter_attention(p, prenorm(h), h_mask)
+        new_h = self.inter_attention(h, prenorm(new_p if self.sequential else p), p_mask)
+        return self.feedforward(new_p), self.feedforward(new_h)
 
     def weights(self, p: Tensor, h: Tensor, p_mask: Tensor, h_mask: Tensor) -> tuple[Tensor, Tensor]:
         """The weights of the hypothesis for each premise word, ``(b, h, n, m)``, and the reverse, ``(b, h, m, n)``."""
         p, h = self.self_attention(p, p_mask), self.self_attention(h, h_mask)
         attention: Any = self.inter_attention.sublayer
-        seen = self.inter_attention.seen
-        p_seen, h_seen = seen(p), seen(h)
-        updated = seen(self.inter_attention(p, h_seen, h_mask)) if self.sequential else p_seen
-        return attention.weights(p_seen, h_seen, h_mask), attention.weights(h_seen, updated, p_mask)
+        prenorm = self.inter_attention.prenorm
+        other_p = self.inter_attention(p, prenorm(h), h_mask) if self.sequential else p
+        beta = attention.weights(prenorm(p), prenorm(h), h_mask)
+        return beta, attention.weights(prenorm(h), prenorm(other_p), p_mask)
 
 
 class SelfAttention(nn.ModuleList):
@@ -306,8 +307,8 @@ class Aggregation(nn.Module):
     def forward(self, x: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
         """Words before and after interaction, both ``(b, n, d)`` → ``(b, d)``."""
         v = self.compare(torch.cat([x, aligned], dim=-1))  # Eqs 13, 14
-        # The mean, and not the sum, which a half may not hold where the result fits.
-        return masked_mean(v, mask) * mask.sum(dim=1, keepdim=True).to(v.dtype).sqrt()  # Eq 15
+        # Eq 15, the sum over the root of n, by way of the mean: a half may not hold the sum where it holds the result.
+        return masked_mean(v, mask) * mask.sum(dim=1, keepdim=True).to(v.dtype).sqrt()
 
 
 class PooledAggregation(nn.Module):
@@ -344,9 +345,7 @@ def start_aligning(module: nn.Module) -> None:
 
 def of_real_words(weights: Sequence[Tensor], mask: Tensor) -> Tensor:
     """Each block's weights ``(b, h, n, m)`` side by side, ``(b, blocks, h, n, m)``, and 0 in the rows of padding."""
-    _, heads, _, m = weights[0].shape
-    rows = zero_padding(rearrange(list(weights), "k b h n m -> b n (k h m)"), mask)
-    return rearrange(rows, "b n (k h m) -> b k h n m", k=len(weights), h=heads, m=m)
+    return torch.where(mask[:, None, None, :, None], torch.stack(list(weights), dim=1), 0)
 
 
 SCRIPT = Script(

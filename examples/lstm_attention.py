@@ -215,7 +215,7 @@ class Words(nn.Module):
         vectors: Tensor = self.vectors(sentence)
         if not self.num_tags:
             return vectors
-        return torch.cat([vectors, one_hot_tags(sentence, self.num_tags).to(vectors.dtype)], dim=-1)
+        return torch.cat([vectors, one_hot_tags(sentence, self.num_tags, vectors.dtype)], dim=-1)
 
 
 def perceptron(in_features: int, sizes: Sizes) -> nn.Sequential:

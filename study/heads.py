@@ -70,8 +70,6 @@ class Words(nn.Module):
 class PooledHead(nn.Module):
     """Mean of the words, ``[u; v; |u - v|; u * v]``, a network."""
 
-    leading_tokens: ClassVar[tuple[str, ...]] = ()
-
     def __init__(self, config: PooledHeadConfig, lexicon: Lexicon) -> None:
         super().__init__()
         d = config.hidden_size

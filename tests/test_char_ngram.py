@@ -305,9 +305,11 @@ def test_what_does_not_fit_is_refused() -> None:
         for method in (embedding().encode, embedding().table):
             with pytest.raises(TypeError, match="words must be a sequence of strings, got one with"):
                 method(words)
-    with pytest.raises(ValueError, match=r"ids must be integers of shape \(\.\.\., k\), got torch.float32"):
+    with pytest.raises(ValueError, match=r"ids must be int64 or int32 of shape \(\.\.\., k\), got torch.float32"):
         embedding()(torch.ones(2))
-    with pytest.raises(ValueError, match=r"ids must be integers of shape \(\.\.\., k\), got torch.int64 of shape \(\)"):
+    with pytest.raises(
+        ValueError, match=r"ids must be int64 or int32 of shape \(\.\.\., k\), got torch.int64 of shape \(\)"
+    ):
         embedding()(torch.tensor(1))
 
 

@@ -24,10 +24,11 @@ from decomposable_attention import DecomposableAttention, DecomposableAttentionC
 from nli_common import lexicon
 from nli_common.corpora import read_pairs
 from nli_common.errors import InputError
-from nli_common.evaluating import evaluate_runs, predict_pair
+from nli_common.evaluating import evaluate_runs
 from nli_common.explaining import explain_pair
 from nli_common.inputs import Data, default_cache
 from nli_common.lexicon import Lexicon
+from nli_common.predicting import predict_pair
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
 from nli_common.vectors import read_vectors

@@ -41,9 +41,9 @@ from nli_common import contextual
 from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix, VectorCache
 from nli_common.data import Sentence
 from nli_common.errors import InputError
-from nli_common.evaluating import read_pair
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
+from nli_common.predicting import prepare_pair
 from nli_common.runs import Run
 from nli_common.train_runs import train_run
 from nlilayers.masking import lengths_to_mask
@@ -475,20 +475,20 @@ def test_a_run_belongs_to_its_encoder(tmp_path: Path, monkeypatch: pytest.Monkey
     config = GaussianTransformerConfig(hidden_size=6, num_heads=3, num_encoding_blocks=1, encoder=str(encoder))
     given = (SCRIPT, config, dataclasses.replace(SCRIPT.quick, epochs=1), Data(pairs=100, vector_size=3), 0, run)
     train_run(*given)
-    read_pair(SCRIPT, run, "a cat sat", "a dab")
+    prepare_pair(SCRIPT, run, "a cat sat", "a dab")
     train_run(*given)
     hashed = []
     with monkeypatch.context() as patch:
         patch.setattr(contextual, "_hash", lambda file: hashed.append(file.name) or "0")
         with pytest.raises(InputError, match="another encoder"):
-            read_pair(SCRIPT, run, "a cat sat", "a dab")
+            prepare_pair(SCRIPT, run, "a cat sat", "a dab")
     assert len(hashed) == len(set(hashed)) > 0, "the files are read once"
     write_encoder(encoder, seed=1)
     with pytest.raises(InputError, match=f"--run {run.folder}: was trained on another encoder than is in {encoder}"):
-        read_pair(SCRIPT, run, "a cat sat", "a dab")
+        prepare_pair(SCRIPT, run, "a cat sat", "a dab")
     with pytest.raises(InputError, match=f"{run.folder}.*encoder"):
         train_run(*given)
     written = json.loads(run.config.read_text())
     run.config.write_text(json.dumps(written | {"model": written["model"] | {"encoder": None}}))
     with pytest.raises(InputError, match=f"--run {run.folder}: was trained on an encoder, and config.json names none"):
-        read_pair(SCRIPT, run, "a cat sat", "a dab")
+        prepare_pair(SCRIPT, run, "a cat sat", "a dab")

@@ -25,8 +25,8 @@ import lstm_attention
 from nli_common import figures
 from nli_common.commands import main
 from nli_common.errors import InputError
-from nli_common.evaluating import ReadPair, read_pair
 from nli_common.explaining import DARK, Alignment, Explanation, Features, explanation_of, page
+from nli_common.predicting import PreparedPair, prepare_pair
 from nli_common.runs import Run
 from nli_common.script import Aligns, AlignsByHead, Propagates, Script
 from nli_common.tokens import split_text
@@ -158,7 +158,7 @@ def test_a_trained_run_is_explained_by_its_own_numbers(
     path = Path(capsys.readouterr().out.strip())
     assert path == run / "explanation.html"
 
-    shown, read = Page(path.read_text(encoding="utf-8")), read_pair(script, Run(run), PREMISE, HYPOTHESIS)
+    shown, read = Page(path.read_text(encoding="utf-8")), prepare_pair(script, Run(run), PREMISE, HYPOTHESIS)
     assert [(label, share) for label, _, share in shown.tables["classes", ""]] == predicted
     assert sum(shown.data["classes"].values()) == pytest.approx(1, abs=3 * ROUNDED)
     leading = ["NULL"] if module is decomposable_attention else []
@@ -172,7 +172,7 @@ def test_a_trained_run_is_explained_by_its_own_numbers(
         assert shown.data["features"] is None and ("premise", "") not in shown.tables
 
 
-def weights_are_the_models(shown: Page, pair: ReadPair, premise: list[str], hypothesis: list[str]) -> None:
+def weights_are_the_models(shown: Page, pair: PreparedPair, premise: list[str], hypothesis: list[str]) -> None:
     model, sides, expected = pair.model, (pair.premise, pair.hypothesis), []
     with torch.inference_mode():
         if isinstance(model, AlignsByHead):
@@ -197,7 +197,7 @@ def weights_are_the_models(shown: Page, pair: ReadPair, premise: list[str], hypo
             assert shown.words(kind, view) == (premise, hypothesis)
 
 
-def scalars_are_the_models(shown: Page, pair: ReadPair) -> None:
+def scalars_are_the_models(shown: Page, pair: PreparedPair) -> None:
     with torch.inference_mode():
         scalars = pair.model.propagated_features(pair.premise, pair.hypothesis)
     found = shown.data["features"]
@@ -268,7 +268,7 @@ def test_numbers_that_are_none_are_refused() -> None:
             return torch.full((1, 2, 2), float("nan")), torch.zeros(1, 2, 2)
 
     with pytest.raises(InputError, match="what the model computes of this pair is not finite"):
-        explanation_of(ReadPair(Broken(), ("a", "b", "c"), None, None, None, None))
+        explanation_of(PreparedPair(Broken(), ("a", "b", "c"), None, None, None, None))
 
 
 @pytest.mark.parametrize("module", [*EXPLAINING, hypothesis_only], ids=lambda module: module.__name__)

@@ -33,7 +33,7 @@ from nli_common.lexicon import Lexicon
 from nli_common.models import build, restore
 from nli_common.runs import Run, held_metrics, read_metrics
 from nli_common.tensors import load_tensors, save_tensors
-from nli_common.training import Progressed
+from nli_common.training import TrainingState
 from nli_common.vectors import read_vectors
 
 HEADER = "gold_label\tsentence1\tsentence2\n"
@@ -247,10 +247,10 @@ def test_a_forged_cache_is_made_again(name: str, change: Callable[[Tensor], Tens
 )
 def test_a_progress_that_no_training_makes_is_refused(changes: dict[str, object]) -> None:
     progress = {"epoch": 1, "seconds": 1.0, "best_epoch": 0, "history": [{"epoch": 1, "loss": 0.5, "dev": 0.5}]}
-    assert Progressed.read(progress, Path("c")).epoch == 1
-    assert Progressed.read(asdict(Progressed()), Path("c")) == Progressed()
+    assert TrainingState.read(progress, Path("c")).epoch == 1
+    assert TrainingState.read(asdict(TrainingState()), Path("c")) == TrainingState()
     with pytest.raises(InputError, match="c: not a checkpoint of this run"):
-        Progressed.read(progress | changes, Path("c"))
+        TrainingState.read(progress | changes, Path("c"))
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
@@ -260,7 +260,7 @@ def test_a_checkpoint_that_makes_no_step_is_refused(kind: str, tmp_path: Path) -
     optimizer = OPTIMIZERS[kind](layer)
     layer(torch.ones(2, 3)).sum().backward()
     optimizer.step()
-    save_checkpoint(tmp_path / "c", layer, optimizer, asdict(Progressed()))
+    save_checkpoint(tmp_path / "c", layer, optimizer, asdict(TrainingState()))
     load_state(OPTIMIZERS[kind])(tmp_path / "c")
     tensors, note = load_tensors(tmp_path / "c")
     part = "sum" if kind == "adagrad" else "exp_avg"

@@ -85,7 +85,7 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: CharNgramEmbedding(4, ngram_size=0): "ngram_size must be at least 1, got 0",
     lambda: CharNgramEmbedding(4, num_embeddings=0): "num_embeddings must be at least 1, got 0",
     lambda: CharNgramEmbedding(4, num_embeddings=9)(X): (
-        "ids must be integers of shape (..., k), got torch.float32 of shape (2, 3, 4)"
+        "ids must be int64 or int32 of shape (..., k), got torch.float32 of shape (2, 3, 4)"
     ),
     lambda: SinusoidalPositionalEncoding(3): "embed_dim must be even and at least 2, got 3",
     lambda: SinusoidalPositionalEncoding(4)(WIDE): "x " + SEQUENCE.format(4, "(2, 3, 5)"),

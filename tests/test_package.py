@@ -109,7 +109,8 @@ def test_axes_that_do_not_match_are_refused(equation) -> None:
 
 def test_layers_do_not_import_their_siblings_unless_they_are_built_of_them() -> None:
     """Layers, then functions, then masking; the attention layer has a prior of its own, and blocks that suit it."""
-    allowed = {("_attention", "_blocks"), ("_attention", "_priors"), ("_blocks", "_priors")}
+    of_priors = {("_attention", "_known_priors"), ("_blocks", "_known_priors"), ("_known_priors", "_priors")}
+    allowed = {("_attention", "_blocks"), ("_attention", "_priors"), *of_priors}
     folder = pathlib.Path(nlilayers.__file__).parent
     for path in folder.glob("_*.py"):
         if path.stem == "__init__":
@@ -117,7 +118,7 @@ def test_layers_do_not_import_their_siblings_unless_they_are_built_of_them() -> 
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("nlilayers._"):
                 sibling = node.module.removeprefix("nlilayers.")
-                of_all = sibling in ("_checks", "_passages", "_precision", "_values")
+                of_all = sibling in ("_checks", "_hiding", "_passages", "_precision", "_values", "_zeroing")
                 assert of_all or (path.stem, sibling) in allowed, f"{path.stem} imports {sibling}"
     for path in folder.glob("functional/*.py"):
         assert "from nlilayers import" not in path.read_text().replace(">>> from nlilayers import", "")

@@ -116,9 +116,9 @@ def test_words_without_characters_are_read_as_one_that_is_none() -> None:
 def test_tags_as_ones_and_zeros() -> None:
     tokens = torch.zeros(1, 3, dtype=torch.long)
     mask = torch.ones(1, 3, dtype=torch.bool)
-    assert one_hot_tags(Sentence(tokens, mask, torch.tensor([[0, 2, 3]])), 3)[0].tolist() == [
+    assert one_hot_tags(Sentence(tokens, mask, torch.tensor([[0, 2, 3]])), 3, torch.float64)[0].tolist() == [
         [0, 0, 0],
         [0, 1, 0],
         [0, 0, 1],
     ]
-    assert torch.equal(one_hot_tags(Sentence(tokens, mask), 3), torch.zeros(1, 3, 3))
+    assert torch.equal(one_hot_tags(Sentence(tokens, mask), 3, torch.float64), torch.zeros(1, 3, 3).double())

@@ -11,10 +11,10 @@ import tyro
 from rich.console import Console
 
 from nli_common.errors import InputError
-from nli_common.evaluating import evaluate_runs, predict_pair
+from nli_common.evaluating import evaluate_runs
 from nli_common.explaining import explain_pair
 from nli_common.inputs import CACHE, Data
-from nli_common.predicting import predict_file
+from nli_common.predicting import predict_file, predict_pair
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
 from nli_common.script import Script

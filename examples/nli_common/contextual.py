@@ -80,7 +80,7 @@ class ContextualVectors(nn.Module):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Tells this encoder's vectors from another's; its files are read for it, so only once a sentence is."""
+        """What tells this encoder's vectors from another's; its files are read when the first sentence is."""
         return fingerprint_of_folder(self.folder)
 
     def extra_repr(self) -> str:

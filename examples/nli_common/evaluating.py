@@ -1,6 +1,5 @@
-"""A finished run on other pairs: a whole file, alone or in an ensemble, or one pair from the command line."""
+"""The accuracy of a finished run, or of an ensemble of several, on other pairs."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,19 +11,16 @@ from torch import Tensor, nn
 
 from nli_common.batches import PairDataset, evaluation_loader, order_of
 from nli_common.categories import accuracy_by_category, read_categories
-from nli_common.corpora import Pair
 from nli_common.data import Corpus, Sentence, open_corpus
 from nli_common.errors import InputError
 from nli_common.files import read_json, stem
 from nli_common.inputs import require_labels
 from nli_common.lexicon import Lexicon
-from nli_common.memory import memory_for
 from nli_common.metrics import Metrics, metrics_of, predictions
 from nli_common.models import restore
-from nli_common.reports import plot_pair, print_metrics
+from nli_common.reports import print_metrics
 from nli_common.runs import Run, write_json
-from nli_common.script import Aligns, ReadsTags, Script
-from nli_common.tokens import split_text
+from nli_common.script import ReadsTags, Script
 
 UNFINISHED = "this run is not finished; these are its best weights so far"
 UNTAGGED = "the run's pairs had part-of-speech tags, which this model reads; there are none here"
@@ -138,57 +134,6 @@ def _evaluate(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, 
         sum(word not in known[0].index and word.lower() not in known[0].index for word in corpus.words),
         any(misses_tags(model, lexicons[0], corpus) for model in models),
     )
-
-
-class ReadPair(NamedTuple):
-    """One pair from the command line as a finished run's model reads it."""
-
-    model: nn.Module
-    labels: Sequence[str]
-    corpus: Corpus
-    lexicon: Lexicon
-    premise: Sentence
-    hypothesis: Sentence
-
-
-def read_pair(script: Script, run: Run, premise: str, hypothesis: str) -> ReadPair:
-    """Split two texts into words, and restore the run's model for these words; notes on it go to stderr.
-
-    Raises:
-        InputError: if a sentence is empty, or the folder is bad.
-    """
-    sides = []
-    for name, text in (("--premise", premise), ("--hypothesis", hypothesis)):
-        sides.append(split_text(text))
-        if not sides[-1]:
-            raise InputError(f"{name}: expected a sentence, got no word in {text!r}")
-    labels = run.read_config()["labels"]
-    corpus = Corpus.from_pairs([Pair(sides[0], sides[1], labels[0])], "the pair")
-    lexicon = Lexicon.load(run.lexicon).extended(corpus.words)
-    model = restore(script, run, lexicon)
-    if run.unfinished:
-        print(f"note: {run.folder}: {UNFINISHED}", file=sys.stderr)
-    if misses_tags(model, lexicon, corpus):
-        print(f"note: {UNTAGGED}", file=sys.stderr)
-    batch = PairDataset(corpus, lexicon, labels, corpus.phenomena)[0]
-    return ReadPair(model, labels, corpus, lexicon, batch.premise, batch.hypothesis)
-
-
-def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure: Path | None) -> None:
-    """Print the probability of each class, and draw the word alignment if asked.
-
-    Raises:
-        InputError: if a sentence is empty or does not fit into memory, or the folder is bad.
-    """
-    pair = read_pair(script, run, premise, hypothesis)
-    with memory_for(pair.premise, pair.hypothesis), torch.inference_mode():
-        shares = pair.model(pair.premise, pair.hypothesis).softmax(-1)[0].tolist()
-    for share, label in sorted(zip(shares, pair.labels, strict=True), reverse=True):
-        print(f"{label:14} {share:.4f}")
-    if figure is not None:
-        if not isinstance(pair.model, Aligns):
-            raise InputError(f"--figure: {type(pair.model).__name__} aligns no words")
-        plot_pair(pair.model, pair.corpus, pair.lexicon, figure)
 
 
 def lexicons_for(runs: Sequence[Run], corpus: Corpus, vectors: Path | None) -> list[Lexicon]:

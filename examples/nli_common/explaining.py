@@ -14,10 +14,10 @@ from torch import Tensor
 
 from nli_common.data import Sentence
 from nli_common.errors import InputError
-from nli_common.evaluating import ReadPair, read_pair
 from nli_common.figures import shown
 from nli_common.files import write_atomically
 from nli_common.memory import memory_for
+from nli_common.predicting import PreparedPair, prepare_pair
 from nli_common.runs import Run
 from nli_common.script import Aligns, AlignsByHead, Propagates, Script
 
@@ -70,7 +70,7 @@ def explain_pair(script: Script, run: Run, premise: str, hypothesis: str, output
         InputError: if a sentence is empty, the folder is bad, the model has nothing to show, or the page cannot be
             written.
     """
-    pair = read_pair(script, run, premise, hypothesis)
+    pair = prepare_pair(script, run, premise, hypothesis)
     if not isinstance(pair.model, Aligns | Propagates):
         raise InputError(f"--run {run.folder}: {type(pair.model).__name__} aligns no words")
     path = run.folder / "explanation.html" if output is None else output
@@ -79,7 +79,7 @@ def explain_pair(script: Script, run: Run, premise: str, hypothesis: str, output
     print(path)
 
 
-def explanation_of(pair: ReadPair) -> Explanation:
+def explanation_of(pair: PreparedPair) -> Explanation:
     """What the model can show of the pair.
 
     Raises:

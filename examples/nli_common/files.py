@@ -80,7 +80,7 @@ def _clear_forgotten(path: Path) -> None:
 
 
 def version_key(path: Path, form: int) -> str:
-    """A hash of a file's place, size and time of change, and of the form of what is made from it and goes by this name.
+    """A name for what is made from a file: a hash of its place, size and time of change, and of the form it gets.
 
     Raises:
         OSError: if the file cannot be read.

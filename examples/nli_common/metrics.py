@@ -13,7 +13,7 @@ from nli_common.data import Batch, Sentence
 from nli_common.memory import memory_for
 
 CELLS = 1 << 22
-"""Pairs times the square of their longest sentence that a model reads at once: those of its matrices of scores."""
+"""Numbers of a batch's score matrices, pairs times the square of the longest sentence, in one forward pass at most."""
 
 
 class Metrics(TypedDict):

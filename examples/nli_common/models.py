@@ -36,14 +36,14 @@ def build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
         raise InputError(f"the model cannot be built: {error}") from None
 
 
-def beside(config: Any) -> dict[str, Any]:
-    """What a model of this configuration reads beside the data, as a run's configuration has it.
+def encoder_fingerprint(config: Any) -> str | None:
+    """What tells the encoder of a model of this configuration from any other; ``None`` if it has none.
 
     Raises:
         InputError: if it cannot be read.
     """
     folder = config.encoder_folder if isinstance(config, ReadsFolder) else None
-    return {} if folder is None else {"encoder": fingerprint_of_folder(folder)}
+    return None if folder is None else fingerprint_of_folder(folder)
 
 
 def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
@@ -64,7 +64,7 @@ def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
         raise InputError(f"{run.config}: has {config.num_classes} classes and {len(held['labels'])} labels")
     _require_size(script, config, lexicon, run)
     model = build(script, config, lexicon)
-    if held.get("encoder") != beside(config).get("encoder"):
+    if held.get("encoder") != encoder_fingerprint(config):
         place = getattr(config, "encoder_folder", None)
         found = f"another encoder than is in {place}" if place else f"an encoder, and {run.config.name} names none"
         raise InputError(f"--run {run.folder}: was trained on {found}")

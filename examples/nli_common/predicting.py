@@ -1,9 +1,10 @@
-"""A finished run's prediction for each pair of a file, labelled or not."""
+"""A finished run's predictions: for one pair from the command line, or for each pair of a file, labelled or not."""
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from accelerate import Accelerator
@@ -12,14 +13,66 @@ from torch import Tensor, nn
 
 from nli_common.batches import PairDataset, evaluation_loader, order_of
 from nli_common.corpora import NO_LABEL, Pair, read_pairs, require_sentences
-from nli_common.data import Corpus
+from nli_common.data import Corpus, Sentence
 from nli_common.errors import InputError
 from nli_common.evaluating import UNFINISHED, UNTAGGED, lexicons_for, misses_tags
 from nli_common.files import write_atomically
+from nli_common.lexicon import Lexicon
+from nli_common.memory import memory_for
 from nli_common.metrics import scores
 from nli_common.models import restore
+from nli_common.reports import plot_pair
 from nli_common.runs import Run
-from nli_common.script import Script
+from nli_common.script import Aligns, Script
+from nli_common.tokens import split_text
+
+
+class PreparedPair(NamedTuple):
+    """One pair from the command line, as a finished run's model is given it."""
+
+    model: nn.Module
+    labels: Sequence[str]
+    corpus: Corpus
+    lexicon: Lexicon
+    premise: Sentence
+    hypothesis: Sentence
+
+
+def prepare_pair(script: Script, run: Run, premise: str, hypothesis: str) -> PreparedPair:
+    """Split two texts into words, and restore the run's model for these words; notes on it go to stderr.
+
+    Raises:
+        InputError: if a sentence is empty, or the folder is bad.
+    """
+    sides = []
+    for name, text in (("--premise", premise), ("--hypothesis", hypothesis)):
+        sides.append(split_text(text))
+        if not sides[-1]:
+            raise InputError(f"{name}: expected a sentence, got no word in {text!r}")
+    labels = run.read_config()["labels"]
+    corpus = Corpus.from_pairs([Pair(sides[0], sides[1], labels[0])], "the pair")
+    lexicon = Lexicon.load(run.lexicon).extended(corpus.words)
+    model = restore(script, run, lexicon)
+    _print_notes(run, model, lexicon, corpus)
+    batch = PairDataset(corpus, lexicon, labels, corpus.phenomena)[0]
+    return PreparedPair(model, labels, corpus, lexicon, batch.premise, batch.hypothesis)
+
+
+def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure: Path | None) -> None:
+    """Print the probability of each class, and draw the word alignment if asked.
+
+    Raises:
+        InputError: if a sentence is empty or does not fit into memory, or the folder is bad.
+    """
+    pair = prepare_pair(script, run, premise, hypothesis)
+    with memory_for(pair.premise, pair.hypothesis), torch.inference_mode():
+        shares = pair.model(pair.premise, pair.hypothesis).softmax(-1)[0].tolist()
+    for share, label in sorted(zip(shares, pair.labels, strict=True), reverse=True):
+        print(f"{label:14} {share:.4f}")
+    if figure is not None:
+        if not isinstance(pair.model, Aligns):
+            raise InputError(f"--figure: {type(pair.model).__name__} aligns no words")
+        plot_pair(pair.model, pair.corpus, pair.lexicon, figure)
 
 
 def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, output: Path) -> None:
@@ -50,10 +103,7 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     [lexicon] = (known.extended(corpus.words) for known in lexicons_for([run], corpus, vectors))
     model = restore(script, run, lexicon)
     shares = _shares(model, PairDataset(corpus, lexicon, labels, corpus.phenomena), accelerator)
-    if run.unfinished:
-        print(f"note: {run.folder}: {UNFINISHED}", file=sys.stderr)
-    if misses_tags(model, lexicon, corpus):
-        print(f"note: {UNTAGGED}", file=sys.stderr)
+    _print_notes(run, model, lexicon, corpus)
 
     predictions = [labels[best] for best in shares.argmax(1).tolist()]
     head = ["pairID", "gold_label", "prediction", *labels, "sentence1", "sentence2"]
@@ -68,6 +118,14 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     told = sum(prediction == pair.label for prediction, pair in zip(predictions, read, strict=True))
     right = f"; {told:,} of {known:,} labelled ones are right" if known else ""
     print(f"{len(read):,} {'pair' if len(read) == 1 else 'pairs'}{right}: {output}")
+
+
+def _print_notes(run: Run, model: nn.Module, lexicon: Lexicon, corpus: Corpus) -> None:
+    """Say on stderr what a reader has to know of these predictions."""
+    if run.unfinished:
+        print(f"note: {run.folder}: {UNFINISHED}", file=sys.stderr)
+    if misses_tags(model, lexicon, corpus):
+        print(f"note: {UNTAGGED}", file=sys.stderr)
 
 
 def _rows(pairs: list[Pair], predictions: list[str], shares: Tensor) -> Iterator[list[str]]:

@@ -185,16 +185,16 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def _require_same(held: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path, place: str = "") -> None:
     for key in dict.fromkeys([*held, *wanted]):
-        ours, theirs = held.get(key), wanted.get(key)
-        if isinstance(ours, dict) and isinstance(theirs, dict):
-            _require_same(ours, theirs, folder, f"{place}{key}.")
+        there, here = held.get(key), wanted.get(key)
+        if isinstance(there, dict) and isinstance(here, dict):
+            _require_same(there, here, folder, f"{place}{key}.")
         elif (key in held) != (key in wanted):
             missing = "without" if key in wanted else "with"
             raise InputError(
                 f"--output {folder}: holds a run of another version, {missing} {place}{key}; choose another folder"
             )
-        elif ours != theirs:
+        elif there != here:
             raise InputError(
-                f"--output {folder}: holds another run, with {place}{key}={ours!r} where this one has {theirs!r}; "
+                f"--output {folder}: holds another run, with {place}{key}={there!r} where this one has {here!r}; "
                 "choose another folder"
             )

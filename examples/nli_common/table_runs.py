@@ -199,7 +199,8 @@ def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[
             *([("test", settings.data.corpora()["test"])] if "test" in held[0] else []),
             *((o.key, o.corpus) for o in others),
         ]
-        figures = [{key: 100 * _of_ensemble(settings.script, runs, corpus, key, vectors) for key, corpus in corpora}]
+        of_ensemble = {key: evaluate_on(settings.script, runs, corpus, key, vectors)[1] for key, corpus in corpora}
+        figures = [{key: 100 * metrics["accuracy"] for key, metrics in of_ensemble.items()}]
     return {
         "row": row.name,
         "options": dict(row.options),
@@ -247,7 +248,3 @@ def _on_other(script: Script, run: Run, other: Other, vectors: Path | None) -> M
     if PartialState().is_main_process:
         write_json(path, {"test": metrics, **facts})
     return metrics
-
-
-def _of_ensemble(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, vectors: Path | None) -> float:
-    return evaluate_on(script, runs, corpus, source, vectors)[1]["accuracy"]

@@ -20,7 +20,7 @@ from nli_common.figures import plot_confusion
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, evaluate
-from nli_common.models import beside, build
+from nli_common.models import build, encoder_fingerprint
 from nli_common.recipe import Recipe
 from nli_common.reports import plot_first_pair, print_metrics
 from nli_common.runs import Run, held_metrics, write_json
@@ -59,8 +59,10 @@ def train_run(
         "mixed_precision": accelerator.mixed_precision,
         "labels": list(labels),
         "data": data.identity(corpora),
-        **beside(config),
     }
+    encoder = encoder_fingerprint(config)
+    if encoder is not None:
+        described["encoder"] = encoder
     run.require_free_for(described)
     _print_sizes(console, corpora)
     shown = "test" if "test" in corpora else "dev"

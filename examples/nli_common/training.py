@@ -29,7 +29,7 @@ SMALLER_BATCHES = "a smaller --batch-size may fit, or leave such pairs out"
 
 
 @dataclass
-class Progressed:
+class TrainingState:
     """Where a training stands, all of it in the checkpoint."""
 
     epoch: int = 0
@@ -41,7 +41,7 @@ class Progressed:
     history: list[dict[str, float]] = field(default_factory=list)
 
     @classmethod
-    def read(cls, progress: dict[str, Any], path: Path) -> "Progressed":
+    def read(cls, progress: dict[str, Any], path: Path) -> "TrainingState":
         """What a checkpoint says.
 
         Raises:
@@ -112,14 +112,14 @@ class Trainer:
         self.global_batch = recipe.batch_size * accelerator.num_processes
         whole = loader(train, self.global_batch, seed, same_lengths=recipe.same_lengths)
         self.batches = shared(whole, accelerator.process_index, accelerator.num_processes)
-        self.plain = model
+        self.unwrapped = model  # is saved and restored; `model` is evaluated, `compiled` is trained
         self.model, self.optimizer, self.dev_batches = accelerator.prepare(model, optimizer, evaluation_loader(dev))
         # Evaluation has its own batch size and no gradient, and would be compiled once more.
         mode = "reduce-overhead" if recipe.cuda_graphs else "default"
-        compiled = recipe.compile or recipe.cuda_graphs
-        self.stepped = torch.compile(self.model, dynamic=True, mode=mode) if compiled else self.model
+        compiles = recipe.compile or recipe.cuda_graphs
+        self.compiled = torch.compile(self.model, dynamic=True, mode=mode) if compiles else self.model
 
-    def fit(self) -> Progressed:
+    def fit(self) -> TrainingState:
         """Train, from the folder's newest checkpoint that is whole, where there is one.
 
         The weights of the best epoch on dev lie in the folder at the end.
@@ -135,7 +135,7 @@ class Trainer:
             accuracy = float((predicted == label).double().mean())
             better = at.next_epoch(loss, accuracy)
             if better and self.accelerator.is_main_process:
-                save_weights(self.run.weights, self.plain)
+                save_weights(self.run.weights, self.unwrapped)
             self._save(at)
             rate = at.epoch * self.pairs / at.seconds
             self.console.print(
@@ -145,13 +145,13 @@ class Trainer:
         self.accelerator.wait_for_everyone()
         return at
 
-    def _resumed(self) -> Progressed:
+    def _resumed(self) -> TrainingState:
         """Where the training stands, with the model and the optimiser as they were there."""
-        resumed = load_newest((self.run.checkpoint, self.run.previous), self.plain, self.optimizer)
+        resumed = load_newest((self.run.checkpoint, self.run.previous), self.unwrapped, self.optimizer)
         self.accelerator.wait_for_everyone()
         if resumed is None:
-            return Progressed()
-        at = Progressed.read(resumed.progress, resumed.path)
+            return TrainingState()
+        at = TrainingState.read(resumed.progress, resumed.path)
         if at.best_epoch >= 0:
             require_weights(self.run.weights)
         for problem in resumed.problems:
@@ -161,7 +161,7 @@ class Trainer:
         self.console.print(f"resuming at epoch {at.epoch + 1}, step {at.step}")
         return at
 
-    def _epoch(self, at: Progressed) -> float:
+    def _epoch(self, at: TrainingState) -> float:
         """Take the rest of an epoch's steps; their mean loss."""
         part = self.batches.batch_sampler
         assert isinstance(part, Share)
@@ -177,20 +177,20 @@ class Trainer:
                 at.step += 1
                 bar.advance(task)
                 if time.perf_counter() - saved > self.checkpoint_seconds:
-                    at.loss = _finite(float(loss_sum), self.plain, at)
+                    at.loss = _finite(float(loss_sum), self.unwrapped, at)
                     at.seconds += time.perf_counter() - started
                     self._save(at)
                     started = saved = time.perf_counter()
-        mean = _finite(float(loss_sum), self.plain, at) / at.step
+        mean = _finite(float(loss_sum), self.unwrapped, at) / at.step
         at.seconds += time.perf_counter() - started
         return mean
 
-    def _step(self, at: Progressed, batch: Batch, weight: float) -> Tensor:
+    def _step(self, at: TrainingState, batch: Batch, weight: float) -> Tensor:
         """One step of the optimiser; the loss over the batch of all processes, before it."""
         reseed(self.seed, self.accelerator.process_index, at.epoch * len(self.batches) + at.step)
         epoch = at.epoch + at.step / len(self.batches)
         self.recipe.schedule(self.optimizer, epoch, self.pairs, self.global_batch)
-        loss = weight * cross_entropy(self.stepped(batch.premise, batch.hypothesis), batch.label)
+        loss = weight * cross_entropy(self.compiled(batch.premise, batch.hypothesis), batch.label)
         self.optimizer.zero_grad()
         self.accelerator.backward(loss)
         if self.recipe.clip_norm is not None:
@@ -199,9 +199,9 @@ class Trainer:
         mean: Tensor = self.accelerator.reduce(loss.detach(), "mean")
         return mean
 
-    def _save(self, at: Progressed) -> None:
+    def _save(self, at: TrainingState) -> None:
         if self.accelerator.is_main_process:
-            save_checkpoint(self.run.checkpoint, self.plain, self.optimizer, asdict(at), keep=self.run.previous)
+            save_checkpoint(self.run.checkpoint, self.unwrapped, self.optimizer, asdict(at), keep=self.run.previous)
 
     def _bar(self) -> Progress:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -209,7 +209,7 @@ class Trainer:
         return Progress(*columns, console=self.console, transient=True, disable=not visible)
 
 
-def _finite(loss: float, model: nn.Module, at: Progressed) -> float:
+def _finite(loss: float, model: nn.Module, at: TrainingState) -> float:
     """The loss, if it and the weights, which the next loss would come from, are finite."""
     way_on = f"in epoch {at.epoch + 1}; try a lower --lr, in another folder"
     if not math.isfinite(loss):

@@ -29,11 +29,11 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, *context: Tensor) -> Tensor:
         """What the sub-layer makes of x in this context, added to x."""
-        y: Tensor = x + self.dropout(self.sublayer(self.seen(x), *context))
+        y: Tensor = x + self.dropout(self.sublayer(self.prenorm(x), *context))
         return y if self.norm_first else self.norm(y)
 
-    def seen(self, x: Tensor) -> Tensor:
-        """What the sub-layer is given of x; of what is given with it, it is for the caller to do the same."""
+    def prenorm(self, x: Tensor) -> Tensor:
+        """x, normed if the norm stands before the sub-layer; callers do the same to whatever else they give it."""
         y: Tensor = self.norm(x) if self.norm_first else x
         return y
 

@@ -89,10 +89,10 @@ class WordCharacters(nn.Module):
         return nn.functional.embedding(place, encode(self.ids[words, :longest], mask))
 
 
-def one_hot_tags(sentence: Sentence, num_tags: int) -> Tensor:
+def one_hot_tags(sentence: Sentence, num_tags: int, dtype: torch.dtype) -> Tensor:
     """Part-of-speech tags as ``(b, n, num_tags)`` of ones and zeros; a word without a known tag has zeros only."""
     if sentence.pos is None:
-        return torch.zeros(*sentence.tokens.shape, num_tags, device=sentence.tokens.device)
+        return torch.zeros(*sentence.tokens.shape, num_tags, device=sentence.tokens.device, dtype=dtype)
     # Not one_hot: it reads the tags' values, which vmap does not let it.
     tags = torch.arange(1, num_tags + 1, device=sentence.pos.device)
-    return (sentence.pos[..., None] == tags).to(torch.get_default_dtype())
+    return (sentence.pos[..., None] == tags).to(dtype)

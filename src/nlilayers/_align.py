@@ -105,7 +105,8 @@ class IntraAlign(nn.Module):
         feedforward: :math:`F_\mathrm{intra}`, a module or function on the last axis that is finite at 0; ``None``
             scores by the plain dot product.
         prior: :math:`d`, a module that maps ``(query_length, key_length)`` to a log-bias of that shape, such as
-            :class:`DistancePrior`; ``None`` means no bias, and so no word order.
+            :class:`DistancePrior`; ``None`` means no bias, and so no word order. (In
+            :class:`GaussianSelfAttention`, ``None`` is a Gaussian prior.)
 
     Shape:
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`a'` ``(b, n, d)``, 0 at padding.
@@ -148,11 +149,10 @@ class IntraAlign(nn.Module):
     def _weights(self, x: Tensor, mask: Tensor | None) -> Tensor:
         features = self.feedforward(x)
         scores = functional.dot_scores(features, features)
-        if self.prior is None:
-            return functional.intra_alignment_weights(scores, None, mask)
-        lengths = x.shape[1], x.shape[1]
-        log_bias = self.prior(*lengths)
-        require_log_bias("prior", log_bias, lengths)
+        log_bias, lengths = None, (x.shape[1], x.shape[1])
+        if self.prior is not None:
+            log_bias = self.prior(*lengths)
+            require_log_bias("prior", log_bias, lengths)
         return functional.intra_alignment_weights(scores, log_bias, mask)
 
 

@@ -8,7 +8,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._blocks import block_size, lets_see_itself, narrow_window
+from nlilayers._blocks import block_size, narrow_window
 from nlilayers._checks import (
     is_integer,
     require_finite,
@@ -20,6 +20,7 @@ from nlilayers._checks import (
     require_sequence,
     require_tolerance,
 )
+from nlilayers._known_priors import lets_see_itself
 from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
 from nlilayers._priors import GaussianPrior, HeadPriors
@@ -186,12 +187,13 @@ class GaussianSelfAttention(nn.Module):
 
     def _masked_mass(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         dtype = at_least_float32(queries.dtype)
-        if self.window is None or self.window == "auto":
+        window = self._window_asked_for()
+        if window is None:
             return queries.new_zeros(queries.shape[:3], dtype=dtype)
         with without_autocast(queries):
             scores = functional.attention_scores(queries.to(dtype), keys.to(dtype), self.scale)
         weights = functional.self_attention_weights(scores, self._log_bias(*scores.shape[2:]), mask)
-        far = functional.token_distances(scores.shape[2], scores.shape[3], scores.device).abs() > self.window
+        far = functional.token_distances(scores.shape[2], scores.shape[3], scores.device).abs() > window
         return (weights * far).sum(-1)
 
     def _project(self, x: Tensor, mask: Tensor | None) -> Tensor:
@@ -216,10 +218,13 @@ class GaussianSelfAttention(nn.Module):
 
     def _weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None, *, zero_rows: bool) -> Tensor:
         scores = functional.attention_scores(queries, keys, self.scale)
-        window = None if self.window == "auto" else self.window
         return functional.self_attention_weights(
-            scores, self._log_bias(*scores.shape[2:]), mask, window, zero_rows=zero_rows
+            scores, self._log_bias(*scores.shape[2:]), mask, self._window_asked_for(), zero_rows=zero_rows
         )
+
+    def _window_asked_for(self) -> int | None:
+        """The largest distance that is attended to; ``"auto"`` has none, and leaves out only what cannot matter."""
+        return None if self.window == "auto" else self.window
 
     def _window_in_blocks(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> int | None:
         return narrow_window(self.window, self.prior, queries, keys, mask, scale=self.scale, tolerance=self.tolerance)
@@ -239,7 +244,7 @@ class GaussianSelfAttention(nn.Module):
         """The bias of a block's words for their own block and the two beside it: a slice of the matrix of all three."""
         size = block_size(window)
         log_bias = self._log_bias(3 * size, 3 * size)[..., size : 2 * size, :]
-        if self.window == "auto":
+        if self._window_asked_for() is None:
             return log_bias
         distances = functional.token_distances(3 * size, device=log_bias.device)[size : 2 * size]
         return log_bias.masked_fill(distances.abs() > window, -math.inf)
@@ -254,7 +259,7 @@ def _side_by_side(heads: Tensor) -> Tensor:
 
 
 def _known_window(window: int | Literal["auto"] | None) -> int | Literal["auto"] | None:
-    """A width as Python's integer, whoever's it is; ``"auto"`` and ``None`` as they are."""
+    """A width of any integer type as Python's; ``"auto"`` and ``None`` as they are."""
     if window is None:
         return None
     if window == "auto":

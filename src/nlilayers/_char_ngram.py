@@ -10,7 +10,7 @@ from nlilayers import functional
 from nlilayers._checks import require_integers, require_positive, require_tensor
 
 CHARACTERS_AT_ONCE = 65_536
-"""Of a vocabulary's words: all their n-grams' vectors are in memory at once."""
+"""Characters of the words, padding included, whose n-grams' vectors ``table`` has in memory at once."""
 
 
 class CharNgramEmbedding(nn.Module):
@@ -109,7 +109,9 @@ class CharNgramEmbedding(nn.Module):
         """The vector of each word."""
         require_tensor("ids", ids)
         if ids.ndim < 1 or ids.dtype not in (torch.int64, torch.int32):
-            raise ValueError(f"ids must be integers of shape (..., k), got {ids.dtype} of shape {tuple(ids.shape)}")
+            raise ValueError(
+                f"ids must be int64 or int32 of shape (..., k), got {ids.dtype} of shape {tuple(ids.shape)}"
+            )
         return functional.char_ngram_embedding(ids, self.weight)
 
     def table(self, words: Sequence[str]) -> Tensor:

@@ -23,7 +23,7 @@ def is_integer(value: object) -> bool:
 
 
 def require_integers(**sizes: object) -> None:
-    """Each of the named sizes is an integer, whoever's it is.
+    """Each of the named sizes is an integer: Python's, numpy's, torch's or a traced one.
 
     Example::
 
@@ -187,7 +187,7 @@ def require_log_bias(name: str, bias: object, shape: tuple[int, int], heads: int
     """
     if not isinstance(bias, Tensor):
         raise TypeError(f"{name} must give a tensor, got a {type(bias).__name__}")
-    # The wanted size first: that a length is not 1 would be a condition on what a graph takes.
+    # The wanted size first: comparing it with 1 first would keep a graph from taking lengths of 1.
     sizes = zip(reversed(bias.shape), reversed(shape), strict=False)
     is_matrix = bias.ndim <= 2 and all(size in (wanted, 1) for size, wanted in sizes)
     if not is_matrix and (heads is None or bias.shape != (heads, *shape)):

@@ -110,24 +110,25 @@ class GatedConvBlock(nn.Module):
         """
         require_sequence("hidden", hidden, self.in_features)
         hidden = zero_padding(hidden, mask)
+        if cell is not None:
+            self._require_cell(cell, hidden)
+            cell = zero_padding(cell, mask)
         shortcut = hidden if self.projection is None else self.projection(hidden)
-        cell = None if cell is None else self._checked(cell, hidden, mask)
-        windows = functional.same_convolution(hidden, self.weight, self.bias)
-        gates = windows.chunk(1 + self.forget_gate + self.output_gate, -1)
-        output = gates[0] if self.output_gate else None
-        forget = gates[-2] if self.forget_gate else None
-        hidden, cell = functional.gated_cell(shortcut, cell, gates[-1], forget, output)
+        convolved = functional.same_convolution(hidden, self.weight, self.bias)
+        parts = convolved.chunk(1 + self.forget_gate + self.output_gate, -1)
+        output = parts[0] if self.output_gate else None
+        forget = parts[-2] if self.forget_gate else None
+        hidden, cell = functional.gated_cell(shortcut, cell, parts[-1], forget, output)
         # At padding a cell mixes two zeros, so that it needs no mask; a hidden state does: tanh(b_g) is not 0.
         return zero_padding(hidden, mask), cell
 
-    def _checked(self, cell: Tensor, hidden: Tensor, mask: Tensor | None) -> Tensor:
+    def _require_cell(self, cell: Tensor, hidden: Tensor) -> None:
         require_sequence("cell", cell, self.out_features)
         if cell.shape[:2] != hidden.shape[:2]:
             raise ValueError(
                 "cell and hidden must have the same batch and length, "
                 f"got {tuple(cell.shape)} and {tuple(hidden.shape)}"
             )
-        return zero_padding(cell, mask)
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""

@@ -32,7 +32,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         x ``(b, n, d)`` → ``(b, n, d)``.
 
     Raises:
-        TypeError: if ``embed_dim`` or ``start`` is not an integer.
+        TypeError: if ``embed_dim`` or ``start`` is not an integer, or if x is not a tensor.
         ValueError: if ``embed_dim`` is odd or below 2, if ``layout`` is neither of these, or x is not
             ``(batch, length, embed_dim)``.
 

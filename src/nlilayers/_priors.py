@@ -250,7 +250,8 @@ class DistancePrior(nn.Module):
         → ``(query_length, key_length)``, in at least float32.
 
     Raises:
-        TypeError: if a number is not an integer, or ``signed`` is neither ``True`` nor ``False``.
+        TypeError: if ``max_distance`` or ``far_buckets`` is not an integer, or if ``signed`` is neither ``True`` nor
+            ``False``.
         ValueError: if ``max_distance`` is negative, or if ``far_buckets`` is neither 1 nor, if signed, 2.
 
     Example::

@@ -1,4 +1,4 @@
-"""How masks are applied, everywhere but in the blocks of windowed attention.
+"""Masks of real tokens: how they are made, and sequences, softmaxes and pools that keep to them.
 
 A mask is boolean, ``(batch, length)``, and **True marks a real token**. (The ``key_padding_mask`` of
 :class:`torch.nn.MultiheadAttention` marks the padding instead: pass its negation here.) A padded position never
@@ -22,6 +22,7 @@ from nlilayers._checks import require_integers, require_mask, require_sequence, 
 from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
 from nlilayers._values import read_values
+from nlilayers._zeroing import zero_masked
 
 __all__ = [
     "lengths_to_mask",
@@ -39,7 +40,8 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
 
     Args:
         lengths: real tokens of each sentence, integers of shape ``(batch,)``.
-        max_length: columns of the mask; ``None`` takes the longest sentence's length, which waits for the device.
+        max_length: columns of the mask; ``None`` takes the longest sentence's length. Either way the lengths are read
+            to be checked, which waits for their device.
 
     Shape:
         ``(batch,)`` → ``(batch, max_length)``, boolean.
@@ -95,7 +97,7 @@ def zero_padding(x: Tensor, mask: Tensor | None) -> Tensor:
     """
     require_sequence("x", x)
     require_mask("mask", mask, x.shape[:2])
-    return x if mask is None else torch.where(mask[..., None], x, 0)
+    return x if mask is None else zero_masked(x, mask[..., None])
 
 
 def pair_mask(query_mask: Tensor | None, key_mask: Tensor | None) -> Tensor | None:
@@ -264,7 +266,7 @@ def _with_all_dimensions(mask: Tensor, scores: Tensor, dim: int) -> Tensor:
     """The mask with as many dimensions as the scores, to which it broadcasts."""
     require_tensor("mask", mask)
     fits = mask.ndim == scores.ndim and all(m in (1, s) for m, s in zip(mask.shape, scores.shape, strict=True))
-    # By ndim first: a comparison of lengths would stay in a graph, which could then take no squares of scores.
+    # By ndim first: a graph would keep a comparison of lengths as a condition, and refuse squares of scores.
     over_tokens = mask.ndim == 2 and scores.ndim > 2 and dim % scores.ndim > 0
     tokens = over_tokens and tuple(mask.shape) == (scores.shape[0], scores.shape[dim])
     if mask.dtype != torch.bool or not (fits or tokens):

@@ -96,12 +96,12 @@ def self_attention_weights(
     if seen is None:
         biased = scores if log_bias is None else scores + log_bias
         return biased.to(dtype).softmax(-1).to(scores.dtype)
-    sees = seen.any(-1, keepdim=True)
+    has_real = seen.any(-1, keepdim=True)
     # It is the bias that is masked: most have no axis of heads, and so fewer numbers than the scores.
-    bias = hide_masked(scores.new_zeros((), dtype=dtype) if log_bias is None else log_bias, seen, sees)
+    bias = hide_masked(scores.new_zeros((), dtype=dtype) if log_bias is None else log_bias, seen, has_real)
     weights = (scores + bias).to(dtype).softmax(-1)
     if zero_rows:
-        weights = weights * sees
+        weights = weights * has_real
     return weights.to(scores.dtype)
 
 

@@ -1,0 +1,44 @@
+"""Numbers set to 0, whatever they are; on a CPU by their bits, which is several times as fast as a choice."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nlilayers._values import is_traced, is_transformed
+
+INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""The integers that have as many bytes as a floating-point number."""
+
+
+def zero_masked(x: Tensor, mask: Tensor) -> Tensor:
+    """The numbers where the mask, which broadcasts to them, is True, and 0 in place of all others, NaN included.
+
+    Example::
+
+        >>> zero_masked(torch.tensor([1.0, float("nan"), float("inf")]), torch.tensor([True, False, False]))
+        tensor([1., 0., 0.])
+    """
+    if not _has_bits(x) or is_traced() or is_transformed(x):
+        return torch.where(mask, x, 0)
+    zeroed: Tensor = _ZeroMasked.apply(x, mask)  # type: ignore[no-untyped-call]
+    return zeroed
+
+
+class _ZeroMasked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, mask: Tensor) -> Tensor:
+        ctx.save_for_backward(mask)
+        integers = INTEGERS[x.dtype.itemsize]
+        all_bits_or_none = -mask.to(integers)  # True is -1, whose bits are all set
+        return (x.view(integers) & all_bits_or_none).view(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (mask,) = ctx.saved_tensors
+        return zero_masked(grad, mask), None
+
+
+def _has_bits(x: Tensor) -> bool:
+    """Whether these are numbers in this machine's memory, and not what stands for some."""
+    return type(x) in (Tensor, nn.Parameter) and x.device.type == "cpu" and x.dtype.itemsize in INTEGERS

@@ -1,0 +1,70 @@
+"""Numbers set to 0 by their bits: what a choice between two numbers gives, under everything that differentiates it."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import forward_ad
+from torch.testing import assert_close
+
+from nlilayers._zeroing import zero_masked
+
+NUMBERS = [1.5, -2.0, -0.0, math.nan, math.inf, -math.inf]
+KEPT = torch.tensor([True, False, True, False, False, True])
+
+
+def bits(x: torch.Tensor) -> torch.Tensor:
+    return x.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[x.dtype.itemsize])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e5m2])
+def test_it_is_the_choice_bit_by_bit(device: str, dtype: torch.dtype) -> None:
+    x = torch.tensor(NUMBERS, device=device).to(dtype)
+    zeroed = zero_masked(x, KEPT.to(device))
+    assert zeroed.dtype == dtype and zeroed.device.type == device
+    if dtype == torch.float8_e5m2:
+        x, zeroed = x.half(), zeroed.half()
+    assert torch.equal(bits(zeroed), bits(torch.where(KEPT.to(device), x, 0)))
+    assert torch.equal(bits(zeroed)[~KEPT.to(device)], torch.zeros_like(bits(zeroed)[:3]))
+
+
+def test_any_strides_and_no_numbers() -> None:
+    mask = torch.rand(4, 5, 1) < 0.5
+    for x in (torch.randn(3, 5, 4).permute(2, 1, 0), torch.randn(4, 1, 1).expand(4, 5, 3), torch.randn(4, 5, 6)[..., ::2]):
+        assert torch.equal(zero_masked(x, mask), torch.where(mask, x, 0))
+    assert zero_masked(torch.randn(2, 0, 3), torch.ones(2, 0, 1).bool()).shape == (2, 0, 3)
+    assert zero_masked(torch.randn(0, 2, 3), torch.ones(0, 2, 1).bool()).shape == (0, 2, 3)
+
+
+def test_what_is_given_stays_as_it_is() -> None:
+    x = torch.tensor(NUMBERS)
+    zero_masked(x, KEPT).fill_(7)
+    assert torch.equal(bits(x), bits(torch.tensor(NUMBERS)))
+
+
+def test_gradients_pass_where_numbers_are_kept() -> None:
+    x, mask = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True), torch.rand(2, 3, 1) < 0.5
+    function = lambda x: zero_masked(x, mask)  # noqa: E731
+    assert torch.autograd.gradcheck(function, x, check_batched_grad=True, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(lambda x: function(x).pow(3), x, check_batched_grad=True)
+    (gradient,) = torch.autograd.grad(zero_masked(x, mask), x, torch.full_like(x, math.nan))
+    assert torch.equal(gradient.isnan(), mask.expand(2, 3, 4))
+    parameter = nn.Parameter(x.detach())
+    zero_masked(parameter, mask).sum().backward()
+    assert torch.equal(parameter.grad, mask.expand(2, 3, 4).double())
+
+
+def test_transformed_code_chooses() -> None:
+    x, mask = torch.randn(2, 3, 4), torch.rand(2, 3, 1) < 0.5
+    expected = torch.where(mask, x, 0)
+    assert_close(torch.func.vmap(zero_masked)(x, mask), expected)
+    assert_close(torch.func.grad(lambda x: zero_masked(x, mask).square().sum())(x), 2 * expected)
+    assert_close(torch.func.jvp(lambda x: zero_masked(x, mask), (x,), (x,))[1], expected)
+    with forward_ad.dual_level():
+        assert_close(forward_ad.unpack_dual(zero_masked(forward_ad.make_dual(x, x), mask)).tangent, expected)
+    assert_close(torch.compile(zero_masked, fullgraph=True)(x, mask), expected)
+    assert zero_masked(x.to("meta"), mask.to("meta")).is_meta
+    with pytest.warns(DeprecationWarning):
+        traced = torch.jit.trace(zero_masked, (x, mask))
+    assert_close(traced(2 * x, ~mask), torch.where(mask, 0, 2 * x))
