@@ -10,6 +10,7 @@ from benchmarks import attention
 from benchmarks.layers import BareAlignment, BareIntraAlignment
 from benchmarks.measure import Comparison, Step, compare, inference_step, training_step
 from nlilayers import DecomposableAlign, IntraAlign
+from nlilayers.masking import zero_padding
 
 FEATURES = 200
 """Features of the words that are aligned: Decomposable Attention's."""
@@ -18,6 +19,22 @@ SHAPES = ((64, 16), (64, 32), (64, 64))
 LONGER = ((32, 128), (8, 512))
 """Those that self-attention is measured on, too."""
 PHASES: dict[str, Callable[..., Step]] = {"training": training_step, "inference": inference_step}
+
+
+class ZeroPadding(nn.Module):
+    """What every layer does to its input first."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """The sequence with 0 at padding."""
+        return zero_padding(x, mask)
+
+
+class Choice(nn.Module):
+    """The same as it is usually written."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Each number or 0."""
+        return torch.where(mask[..., None], x, 0)
 
 
 @dataclass(frozen=True)
@@ -49,6 +66,7 @@ CASES = (
         "DecomposableAlign()", bare(DecomposableAlign(), BareAlignment(), "bmm and two softmaxes"), FEATURES, 2, SHAPES
     ),
     Case("IntraAlign()", bare(IntraAlign(), BareIntraAlignment(), "bmm and a softmax"), FEATURES, 1, SHAPES),
+    Case("masking.zero_padding", bare(ZeroPadding(), Choice(), "torch.where"), FEATURES, 1, SHAPES),
 )
 
 

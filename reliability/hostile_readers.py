@@ -22,7 +22,7 @@ from nli_common.lexicon import Lexicon
 from nli_common.models import restore
 from nli_common.recipe import Recipe
 from nli_common.runs import Run, held_metrics, read_metrics
-from nli_common.training import Progressed
+from nli_common.training import TrainingState
 from nli_common.vectors import read_vectors
 from reliability import mutations
 from reliability.fuzzing import Reader
@@ -93,7 +93,7 @@ def checkpoints(folder: Path) -> list[bytes]:
         layer(torch.ones(2, 3)).sum().backward()
         optimizer.step()
         history = [{"epoch": 1, "loss": 0.5, "dev": 0.5}]
-        at = Progressed(1, 2, 0.1, 1.5, best_epoch=0, best_accuracy=0.5, history=history)
+        at = TrainingState(1, 2, 0.1, 1.5, best_epoch=0, best_accuracy=0.5, history=history)
         save_checkpoint(folder / "c", layer, optimizer, asdict(at))
         held.append((folder / "c").read_bytes())
     return held
@@ -130,7 +130,7 @@ def load_state(optimizer: Callable[[nn.Module], torch.optim.Optimizer]) -> Calla
     def load(path: Path) -> None:
         model = nn.Linear(3, 5)
         made = optimizer(model)
-        at = Progressed.read(load_checkpoint(path, model, made), path)
+        at = TrainingState.read(load_checkpoint(path, model, made), path)
         model(torch.ones(2, 3)).sum().backward()
         made.step()
         at.next_epoch(0.5, 0.5)

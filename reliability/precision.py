@@ -474,8 +474,7 @@ def garbage_matters(name: str, label: str, *, seed: int = 0, device: str = "cpu"
     given = moved_to(given, device, dtype)
     clean = run(*_with_padding(case, module, given, 0.0), autocast=label == "autocast")
     wrong = []
-    for garbage in kinds_of_garbage(case):
-        value = GARBAGE[garbage]
+    for garbage, value in GARBAGE.items():
         number = torch.finfo(dtype).max if value is None else value
         ours = run(*_with_padding(case, module, given, number), autocast=label == "autocast")
         pairs = zip(
@@ -486,11 +485,6 @@ def garbage_matters(name: str, label: str, *, seed: int = 0, device: str = "cpu"
         if not all(torch.equal(x, y) for x, y in pairs):
             wrong.append(garbage)
     return wrong
-
-
-def kinds_of_garbage(case: Case) -> list[str]:
-    """What its padding is filled with."""
-    return [kind for kind, value in GARBAGE.items() if value is None or not case.finite_scores]
 
 
 def has_padding(case: Case) -> bool:
@@ -662,11 +656,9 @@ def _padding_said(rows: Mapping[str, Any]) -> str:
     wrong = [
         f"{name} in {label} ({', '.join(kinds)})" for name, ls in rows.items() for label, kinds in ls.items() if kinds
     ]
-    count = sum(len(kinds_of_garbage(CASES[name])) * len(labels) for name, labels in rows.items())
+    count = len(GARBAGE) * sum(len(labels) for labels in rows.values())
     kinds = ", ".join(GARBAGE)
     said = f"In padding, {kinds} of the dtype: {count} runs of {len(rows)} layers, functions and models in 5 dtypes. "
-    if any(CASES[name].finite_scores for name in rows):
-        said += "Functions that ask for finite scores were given the largest alone. "
     if wrong:
         return said + f"Some bit of an output or a gradient changed in {'; '.join(wrong)}."
     return said + "Outputs and gradients were bit-identical to those with 0 there."

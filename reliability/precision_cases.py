@@ -66,7 +66,6 @@ class Case:
         loop: the same for one sentence as a slow loop in float64, from the module and the sentence's inputs.
         kink: whether its gradient jumps: a unit that rounding switches changes it by any amount.
         finite_padding: whether it asks for finite numbers at padding, other than those of scores.
-        finite_scores: whether it asks for finite scores of padding.
         terms: sizes of what cancels within the result, from the module and its inputs, in the result's shape.
     """
 
@@ -75,7 +74,6 @@ class Case:
     loop: Callable[..., Any] | None = None
     kink: bool = False
     finite_padding: bool = False
-    finite_scores: bool = False
     terms: Callable[..., Tensor] | None = None
 
     def draw(self, generator: torch.Generator, batch: int, n: int, m: int) -> list[Given]:
@@ -315,17 +313,13 @@ FUNCTIONS: Mapping[str, Case] = {
     "gaussian_bias": _function(_biased(functional.gaussian_bias), "", ""),
     "highway": _function(functional.highway, *3 * ("b n d",)),
     "intra_alignment_weights": _function(
-        lambda scores, bias, mask: functional.intra_alignment_weights(scores, bias, mask),
-        *("~b n n", "n n", "?b n"),
-        finite_scores=True,
+        lambda scores, bias, mask: functional.intra_alignment_weights(scores, bias, mask), "~b n n", "n n", "?b n"
     ),
     "linear_bias": _function(_biased(functional.linear_bias), ""),
     "same_convolution": _function(functional.same_convolution, "b n d", "f k d", "f"),
     "score_bound": _function(functional.score_bound, "b h n e", "b h m e"),
     "score_range": _function(functional.score_range, "b h n e", "b h m e"),
-    "self_attention_weights": _function(
-        functional.self_attention_weights, "~b h n n", "n n", "?b n", finite_scores=True
-    ),
+    "self_attention_weights": _function(functional.self_attention_weights, "~b h n n", "n n", "?b n"),
     "sinusoidal_encoding": _function(_sinusoidal, "b n d"),
     "weighted_sum": _function(functional.weighted_sum, "b n m", "b m d"),
     "windowed_scores": _function(

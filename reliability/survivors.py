@@ -76,8 +76,8 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "ranges = ranges.amax(keepdim=True)",
             ],
             "_attention.GaussianSelfAttention._masked_mass": [
-                "far = functional.token_distances(scores.shape[2], None, scores.device).abs() > self.window",
-                "far = functional.token_distances(scores.shape[3], scores.shape[3], scores.device).abs() > self.window",
+                "far = functional.token_distances(scores.shape[2], None, scores.device).abs() > window",
+                "far = functional.token_distances(scores.shape[3], scores.shape[3], scores.device).abs() > window",
             ],
             "functional._align.alignment_weights": [
                 "return masked_softmax(scores, pairs, ), masked_softmax(scores, pairs, dim=1).mT",
@@ -104,8 +104,8 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
         },
         "A missing attribute gives `None` or `False`, neither of which is `True`.": {
-            "_blocks._is_of_distance": [
-                'return _is_untouched(prior) or getattr(prior, "of_distance", None) is True',
+            "_known_priors.is_of_distance": [
+                'return all(_is_untouched(each) or getattr(each, "of_distance", None) is True for each in _by_head(prior))',
             ],
         },
         "In two dimensions, a mask of the tokens is a mask of the scores.": {

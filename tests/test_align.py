@@ -366,3 +366,16 @@ def test_a_word_alone_with_a_bias_against_itself_is_aligned_with_nothing() -> No
     assert torch.all(y[0] == 0) and torch.all(y[1] != 0)
     y.sum().backward()
     assert x.grad is not None and torch.all(x.grad.isfinite()) and torch.all(prior.bias.grad.isfinite())
+
+
+@pytest.mark.parametrize("function", [lambda t: 1 / (t.abs() + 1e-20), lambda t: torch.where(t == 0, 1e20, t)])
+@pytest.mark.parametrize("prior", [None, DistancePrior()])
+def test_padding_whose_scores_overflow_matters_to_none(function, prior: nn.Module | None) -> None:
+    """A function that is finite at 0, and whose products there are not."""
+    x, mask = (torch.rand(1, 6, 4) + 1).requires_grad_(), torch.arange(6)[None] < 3
+    layer = IntraAlign(function, prior=prior)
+    y = layer(x, mask)
+    assert_close(y[:, :3], layer(x[:, :3]))
+    assert torch.all(y[:, 3:] == 0)
+    y.sum().backward()
+    assert torch.all(x.grad.isfinite())

@@ -573,13 +573,104 @@ def test_padding_that_a_prior_lets_see_no_real_word_stays_finite(device: str) ->
     assert torch.all(x.grad.isfinite()) and all(torch.all(p.grad.isfinite()) for p in layer.parameters())
 
 
+class OfType(nn.Module):
+    """Nearer words count more, in numbers of any type."""
+
+    def __init__(self, dtype: torch.dtype, constant: float = 0) -> None:
+        super().__init__()
+        self.dtype, self.constant = dtype, constant
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        distances = functional.token_distances(query_length, key_length).abs()
+        return (distances <= 1) if self.dtype == torch.bool else self.constant - distances.to(self.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.uint8, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("window", [None, 2])
+def test_a_prior_may_give_numbers_of_any_type(dtype: torch.dtype, window: int | None) -> None:
+    layer, x, mask = (
+        attention(prior=OfType(dtype), window=window),
+        normal(0, 1, 6, EMBED_DIM),
+        torch.arange(6)[None] < 4,
+    )
+    assert_close(layer(x, mask)[:, :4], layer(x[:, :4]))
+    if dtype != torch.uint8:  # which has no numbers below 0
+        expected = attention(prior=OfType(torch.float64), window=window)
+        expected.prior.forward = lambda n, m: layer.prior(n, m).double()
+        assert_close(layer(x, mask), expected(x, mask))
+
+
+@pytest.mark.parametrize("constant", [1e8, -1e39])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_prior_keeps_the_digits_that_the_scores_have_not(constant: float, masked: bool) -> None:
+    """A constant changes nothing, be it beyond what the scores' own dtype holds."""
+    x, mask = normal(0, 1, 6, EMBED_DIM).float(), torch.arange(6)[None] < 4 if masked else None
+    scores = functional.attention_scores(x[:, None], x[:, None])
+    found, expected = (
+        functional.self_attention_weights(scores, prior(6, 6), mask)
+        for prior in (OfType(torch.float64, constant if constant > 0 else 0), OfType(torch.float64))
+    )
+    assert found.dtype == torch.float32
+    assert_close(found, expected, atol=1e-6, rtol=0)
+    far = functional.self_attention_weights(scores, OfType(torch.float64)(6, 6) + constant, mask)
+    assert torch.all(far.isfinite())
+
+
+@pytest.mark.parametrize("length", [12, 400])
+@pytest.mark.parametrize("window", [None, 3])
+def test_padding_whose_scores_overflow_matters_to_none(length: int, window: int | None) -> None:
+    """Projections with biases that real words cancel: the products of padding with padding are infinite."""
+    layer = GaussianSelfAttention(2, 1, bias=True, window=window, scale=1.0)
+    with torch.no_grad():
+        layer.in_proj.bias.copy_(torch.tensor([1e20, 0, 1e20, 0, 0, 0]))
+        layer.in_proj.weight[0] = layer.in_proj.weight[2] = torch.tensor([-1e20, 0.0])
+    x, mask = torch.ones(1, length, 2, requires_grad=True), torch.arange(length)[None] < length // 2
+    y = layer(x, mask)
+    y.sum().backward()
+    assert torch.all(layer.attention_weights(x, mask).isfinite())
+    assert torch.all(y.isfinite()) and torch.all(x.grad.isfinite())
+    assert all(torch.all(parameter.grad.isfinite()) for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize("largest", [1.28e19, 1.31e19, 1.8e19])
+def test_scores_near_the_lowest_number_are_no_padding(largest: float) -> None:
+    """A word's score for itself is -largest², the others' the same: it sees the mean of those in its window."""
+    layer = GaussianSelfAttention(1, 1, prior=ZipfPrior(), window=3, scale=1.0)
+    with torch.no_grad():
+        layer.in_proj.weight.copy_(torch.tensor([[1.0], [-1.0], [1.0]]))
+        layer.out_proj.weight.fill_(1)
+    y = layer(torch.full((1, 400, 1), largest))
+    assert_close(y / largest, torch.ones_like(y))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_bias_near_the_lowest_number_is_no_padding(masked: bool) -> None:
+    x, mask = normal(0, 1, 400, 8).float(), torch.arange(400)[None] % 60 == 0 if masked else None
+    blocks = GaussianSelfAttention(8, 2, prior=GaussianPrior(0.1, -2e38), window=3)
+    dense = copy.deepcopy(blocks)
+    dense.prior.register_forward_hook(lambda *_: None)  # which has the whole matrix computed
+    assert_close(blocks(x, mask), dense(x, mask))
+
+
+def test_infinite_scores_matter_to_none_that_do_not_see_them() -> None:
+    scores = torch.zeros(1, 1, 4, 4)
+    scores[..., 0, 3] = math.inf
+    expected = torch.tensor([0.5, 0.5, 0, 0])
+    assert torch.equal(functional.self_attention_weights(scores, None, None, 1)[0, 0, 0], expected)
+    zipf, unseen = functional.zipf_bias(functional.token_distances(4).float()), torch.zeros(4, 4)
+    unseen[0, 2:] = -math.inf
+    assert torch.equal(functional.self_attention_weights(scores, unseen)[0, 0, 0], expected)
+    near = functional.self_attention_weights(scores, zipf, None, 1, zero_rows=False)[0, 0, 0]
+    assert_close(near, torch.tensor([2 / 3, 1 / 3, 0, 0]))
+
+
 @pytest.mark.parametrize("window", ["auto", 3])
-def test_five_passes_over_the_scores_and_none_of_them_for_the_mask(window: int | str) -> None:
+def test_seven_passes_over_the_scores_of_which_two_are_for_the_mask(window: int | str) -> None:
     """With fewer features than words, the matrices of scores are the largest tensors: each pass makes another."""
     layer, x, mask = attention(window=window), normal(0, 2, 40, EMBED_DIM).requires_grad_(), torch.ones(2, 40).bool()
     with CountingPasses(2 * HEADS * 40 * 40) as passes:
         layer(x, mask).sum().backward()
-    assert passes.names == ["bmm", "add", "_softmax", "bmm", "_softmax_backward_data"]
+    assert passes.names == ["bmm", "bitwise_and", "add", "_softmax", "bmm", "_softmax_backward_data", "bitwise_and"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

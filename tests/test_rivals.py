@@ -125,7 +125,7 @@ def test_padded_batches_are_of_every_layer_at_every_shape_in_both_phases(monkeyp
         assert ours == (phase == "training") and set(rivals) == {ours}
         assert len(rivals) == (4 if case.name.startswith("Gaussian") else 1)
         compared.append((case.name, batch, length, phase))
-    names = ["GaussianSelfAttention(120, 4)", "DecomposableAlign()", "IntraAlign()"]
+    names = ["GaussianSelfAttention(120, 4)", "DecomposableAlign()", "IntraAlign()", "masking.zero_padding"]
     assert compared == [
         (name, *shape, phase) for name in names for shape in ((3, 4), (2, 5)) for phase in ("training", "inference")
     ]

@@ -43,7 +43,7 @@ def test_a_page_has_the_parts_that_are_measured(tmp_path: Path) -> None:
         measured.write_text(json.dumps(SHARED | {name: whole[name] for name in rows}))
         write_page(measured, tmp_path)
         written = (tmp_path / "speed.md").read_text()
-        assert ("| length | batch |" in written) == (part == "attention") == (tmp_path / "speed.png").exists()
+        assert ("µs a token |" in written) == (part == "attention") == (tmp_path / "speed.png").exists()
         assert ("| layer | rival |" in written) == (part == "layers")
         assert ("| model | lengths |" in written) == (part == "models")
         assert ("| compiled / eager |" in written) == (part == "compiled")

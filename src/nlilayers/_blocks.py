@@ -75,7 +75,7 @@ def _smallest_window(
 
 
 def _is_moderate_at_0(prior: nn.Module) -> bool:
-    """Whether a lone word's score is sure to be above that of padding in blocks, half the lowest of float32."""
+    """Whether a lone word's score is sure to be above that of padding, which has the lowest of float32 in blocks."""
     if lets_see_itself(prior):
         return True
     bias = prior(1, 1)

@@ -98,7 +98,7 @@ def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask
     The paper prints :math:`d_{i-j}` in the denominator too; the bias would then cancel and have no effect at all.
 
     Args:
-        scores: :math:`f`, Eq 6; those of padding are finite.
+        scores: :math:`f`, Eq 6.
         log_bias: :math:`d_{i-j}`; ``None`` means 0, which is the intra-attention of Tay et al. 2018, Eq 5.
         mask: real tokens; ``None`` means all.
 

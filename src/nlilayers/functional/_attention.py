@@ -7,9 +7,10 @@ from torch import Tensor
 from nlilayers._checks import require_mask, require_window
 from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
+from nlilayers._zeroing import zero_masked
 from nlilayers.functional._dot_product import scaled_scores, weighted_sum
 from nlilayers.functional._priors import token_distances
-from nlilayers.masking import pair_mask
+from nlilayers.masking import masked_softmax, pair_mask
 
 
 def attention_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
@@ -58,7 +59,7 @@ def self_attention_weights(
     nothing; a bias on the keys, which does just that, therefore has no effect.
 
     Args:
-        scores: :math:`s`; those of padding are finite.
+        scores: :math:`s`.
         log_bias: :math:`\beta(i - j)`; ``None`` means 0, which is Eq 1. Where it is :math:`-\infty`, the weight is 0.
         mask: real tokens; ``None`` means all.
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any.
@@ -89,20 +90,22 @@ def self_attention_weights(
         require_window(window)
         near = (token_distances(scores.shape[2], scores.shape[3], scores.device).abs() <= window)[None, None]
         seen = near if seen is None else seen & near
-    if log_bias is not None and zero_rows:
+    if log_bias is None:
+        return masked_softmax(scores, seen)
+    if zero_rows:
         possible = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
         seen = possible if seen is None else seen & possible
-    dtype = at_least_float32(scores.dtype)
+    if not log_bias.dtype.is_floating_point:
+        log_bias = log_bias.to(at_least_float32(scores.dtype))
     if seen is None:
-        biased = scores if log_bias is None else scores + log_bias
-        return biased.to(dtype).softmax(-1).to(scores.dtype)
+        biased = scores + log_bias
+        return biased.softmax(-1, dtype=at_least_float32(biased.dtype)).to(scores.dtype)
     has_real = seen.any(-1, keepdim=True)
-    # It is the bias that is masked: most have no axis of heads, and so fewer numbers than the scores.
-    bias = hide_masked(scores.new_zeros((), dtype=dtype) if log_bias is None else log_bias, seen, has_real)
-    weights = (scores + bias).to(dtype).softmax(-1)
-    if zero_rows:
-        weights = weights * has_real
-    return weights.to(scores.dtype)
+    # It is the bias that is hidden: most have no axis of heads, and so fewer numbers than the scores.
+    biased = zero_masked(scores, seen) + hide_masked(log_bias, seen, has_real)
+    weights = biased.softmax(-1, dtype=at_least_float32(biased.dtype))
+    # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
+    return (weights * has_real if zero_rows else weights).to(scores.dtype)
 
 
 def attend(weights: Tensor, values: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from einops import rearrange
 from torch import Tensor
 
 from nlilayers._precision import at_least_float32
+from nlilayers._zeroing import zero_masked
 from nlilayers.functional._dot_product import scaled_scores, weighted_sum
 
 
@@ -17,12 +18,11 @@ def windowed_scores(
 
     A sentence is cut into blocks of w tokens, the last one filled up, and :math:`j` runs over three blocks. So each
     token sees all tokens up to the distance w at least, and those to which the bias is :math:`-\infty` not at all
-    (the token itself must not be among them). The scores of tokens that are not real are too low to matter, half the
-    lowest number of their dtype, and finite.
+    (the token itself must not be among them). Tokens that are not real have the lowest finite score.
 
     Args:
-        queries: :math:`q`; padded positions hold finite numbers (0, say).
-        keys: :math:`k`, likewise.
+        queries: :math:`q`.
+        keys: :math:`k`.
         log_bias: :math:`\beta`, of the tokens of any block for those of the block before it, its own and the next one.
         mask: real tokens; ``None`` means all.
         scale: :math:`\tau`.
@@ -45,10 +45,10 @@ def windowed_scores(
     scores = scaled_scores(rows, _with_neighbours(keys, size), scale)
     real = torch.ones(1, length, dtype=torch.bool, device=keys.device) if mask is None else mask
     columns = rearrange(_with_neighbours(real[:, None, :, None], size), "b h blocks j one -> b h blocks one j")
-    dtype = at_least_float32(scores.dtype)
-    # Half the lowest number, to which scores are added, and not minus infinity: the softmax of padding with no real
-    # token near it stays finite.
-    return scores.to(dtype) + torch.where(columns, log_bias.unsqueeze(-3).to(dtype), torch.finfo(dtype).min / 2)
+    biased = (scores + log_bias.unsqueeze(-3)).to(at_least_float32(scores.dtype))
+    # Not minus infinity: the softmax of padding with no real token near it stays finite.
+    lowest = biased.new_zeros(()).masked_fill(~columns, torch.finfo(biased.dtype).min)
+    return zero_masked(biased, columns) + lowest
 
 
 def attend_windows(weights: Tensor, values: Tensor) -> Tensor:
