@@ -105,7 +105,8 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         },
         "A missing attribute gives `None` or `False`, neither of which is `True`.": {
             "_known_priors.is_of_distance": [
-                'return all(_is_untouched(each) or getattr(each, "of_distance", None) is True for each in _by_head(prior))',
+                "return all(_is_untouched(each) or "
+                'getattr(each, "of_distance", None) is True for each in _by_head(prior))',
             ],
         },
         "In two dimensions, a mask of the tokens is a mask of the scores.": {
