@@ -543,10 +543,13 @@ def test_initialisation_is_glorots_for_each_projection_alone() -> None:
         assert 0.99 * bound < block.abs().max() <= bound
 
 
-def test_weights_are_computed_in_float32() -> None:
+@pytest.mark.parametrize("zero_rows", [True, False])
+@pytest.mark.parametrize("masked", [True, False])
+def test_weights_are_computed_in_float32(zero_rows: bool, masked: bool) -> None:
     scores = torch.linspace(-4, 4, 64, dtype=torch.float16).expand(1, 1, 64, 64)
-    expected = (scores.float() + gaussian(0.1, -0.1, 64).float()).softmax(-1).half()
-    assert torch.equal(functional.self_attention_weights(scores, gaussian(0.1, -0.1, 64).float()), expected)
+    log_bias, mask = gaussian(0.1, -0.1, 64).float(), torch.ones(1, 64).bool() if masked else None
+    expected = (scores.float() + log_bias).softmax(-1).half()
+    assert torch.equal(functional.self_attention_weights(scores, log_bias, mask, zero_rows=zero_rows), expected)
 
 
 @parametrised(PRIORS)

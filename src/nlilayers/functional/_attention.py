@@ -99,10 +99,10 @@ def self_attention_weights(
         log_bias = log_bias.to(at_least_float32(scores.dtype))
     if seen is None:
         biased = scores + log_bias
-        return biased.softmax(-1, dtype=at_least_float32(biased.dtype)).to(scores.dtype)
-    has_real = seen.any(-1, keepdim=True)
-    # It is the bias that is hidden: most have no axis of heads, and so fewer numbers than the scores.
-    biased = zero_masked(scores, seen) + hide_masked(log_bias, seen, has_real)
+    else:
+        has_real = seen.any(-1, keepdim=True)
+        # It is the bias that is hidden: most have no axis of heads, and so fewer numbers than the scores.
+        biased = zero_masked(scores, seen) + hide_masked(log_bias, seen, has_real)
     weights = biased.softmax(-1, dtype=at_least_float32(biased.dtype))
     # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
     return (weights * has_real if zero_rows else weights).to(scores.dtype)
