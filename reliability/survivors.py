@@ -45,8 +45,8 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             "functional._char_ngram.code_points": [
                 'flat = np.frombuffer("".join(strings).encode("UTF-32-LE", "surrogatepass"), dtype="<i4")',
             ],
-            "masking.masked_softmax": [
-                'fill = torch.zeros_like(has_real, dtype=raised.dtype).masked_fill(has_real, float("-INF"))',
+            "_hiding.hide_masked": [
+                'fill = torch.zeros_like(has_real, dtype=scores.dtype).masked_fill(has_real, float("-INF"))',
             ],
             "masking.masked_max": [
                 'largest = x.masked_fill(~mask[..., None], float("-INF")).amax(1)',
@@ -85,6 +85,12 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             "functional._attention.self_attention_weights": [
                 "near = (token_distances(scores.shape[2], None, scores.device).abs() <= window)[None, None]",
                 "near = (token_distances(scores.shape[3], scores.shape[3], scores.device).abs() <= window)[None, None]",
+            ],
+        },
+        "On a CPU, PyTorch computes a softmax of halves in float32 by itself.": {
+            "functional._attention.self_attention_weights": [
+                "weights = biased.softmax(-1, dtype=None)",
+                "weights = biased.softmax(-1, )",
             ],
         },
         "A distance of 0 has its own bucket, so it does not matter on which side its far one would be.": {
