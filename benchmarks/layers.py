@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from benchmarks.attention import hidden
 from benchmarks.measure import Comparison, Timing, compare, training_step
 from benchmarks.spent import shares
 from benchmarks.words import random_words
@@ -102,7 +103,7 @@ class BareIntraAlignment(nn.Module):
 
 
 def _hidden(scores: Tensor, mask: Tensor | None) -> Tensor:
-    return scores if mask is None else scores.masked_fill(~mask[:, None], -torch.inf)
+    return hidden(scores, None if mask is None else mask[:, None])
 
 
 class TextbookHighway(nn.Module):

@@ -49,6 +49,7 @@ def test_a_page_has_the_parts_that_are_measured(tmp_path: Path) -> None:
         assert ("| compiled / eager |" in written) == (part == "compiled")
         assert ("`IntraAlign()`:" in written) == (part == "padded")
         (tmp_path / "speed.png").unlink(missing_ok=True)
+    assert set(PARTS) == {"attention", "layers", "padded", "models", "compiled"}
 
 
 def test_a_padded_batchs_ratio_stands_in_its_layers_table_below_its_rival() -> None:

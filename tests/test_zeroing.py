@@ -46,9 +46,9 @@ def test_what_is_given_stays_as_it_is() -> None:
 
 def test_gradients_pass_where_numbers_are_kept() -> None:
     x, mask = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True), torch.rand(2, 3, 1) < 0.5
-    function = lambda x: zero_masked(x, mask)  # noqa: E731
-    assert torch.autograd.gradcheck(function, x, check_batched_grad=True, check_forward_ad=True)
-    assert torch.autograd.gradgradcheck(lambda x: function(x).pow(3), x, check_batched_grad=True)
+    given = x, mask
+    assert torch.autograd.gradcheck(zero_masked, given, check_batched_grad=True, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(lambda *given: zero_masked(*given).pow(3), given, check_batched_grad=True)
     (gradient,) = torch.autograd.grad(zero_masked(x, mask), x, torch.full_like(x, math.nan))
     assert torch.equal(gradient.isnan(), mask.expand(2, 3, 4))
     parameter = nn.Parameter(x.detach())
