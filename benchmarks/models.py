@@ -20,7 +20,15 @@ from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 
-SCRIPTS = ("decomposable_attention", "cafe", "gaussian_transformer", "gated_cnn", "lstm_attention", "esim")
+SCRIPTS = (
+    "decomposable_attention",
+    "cafe",
+    "gaussian_transformer",
+    "gated_cnn",
+    "lstm_attention",
+    "esim",
+    "stacked_alignment",
+)
 LENGTHS = ((14, 8), (30, 30))
 """Words of premise and hypothesis: SNLI's means, and long ones."""
 BATCHES = (64, 256)

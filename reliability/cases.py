@@ -25,6 +25,7 @@ from lstm_attention import (
 )
 from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
+from stacked_alignment import StackedAlignment, StackedAlignmentConfig
 
 TAGS = 3
 WORDS = 40
@@ -42,6 +43,8 @@ class Case:
         shortest: words of a sentence that it is for, at least.
         paired: whether it is a reference model, and its inputs two sentences.
         recurrent: whether an LSTM is in it.
+        spread: the standard deviation of its parameters, which must not make its numbers so large that nothing could be
+            compared to a few roundings.
     """
 
     build: Callable[[], nn.Module]
@@ -49,6 +52,7 @@ class Case:
     shortest: int = 1
     paired: bool = False
     recurrent: bool = False
+    spread: float = 0.5
 
     def module(self, seed: int = 0) -> nn.Module:
         """In float64 and in evaluation, every parameter drawn anew: a small start would hide what it does."""
@@ -56,7 +60,7 @@ class Case:
         module = self.build().double().eval()
         with torch.no_grad():
             for parameter in module.parameters():
-                parameter.normal_(std=0.5)
+                parameter.normal_(std=self.spread)
         return module
 
     def inputs(self, batch: int, length: int, seed: int = 0, other: int | None = None) -> Tensors:
@@ -242,11 +246,14 @@ CONFIGS: Mapping[str, tuple[Callable[[Any, Lexicon], nn.Module], Any]] = {
             dropout=0.0,
         ),
     ),
+    "StackedAlignment": (StackedAlignment, StackedAlignmentConfig(hidden_size=4, num_factors=2, dropout=0.0)),
     "ESIM": (ESIM, ESIMConfig(4, dropout=0.0)),
     "HybridModel": (HybridModel, HybridModelConfig(4, dropout=0.0)),
     "LSTMBaseline": (LSTMBaseline, LSTMBaselineConfig(4, dropout=0.0, num_layers=1)),
 }
 RECURRENT = ("CAFE", "ESIM", "HybridModel", "LSTMBaseline")
+SPREADS = {"StackedAlignment": 0.2}
+"""Of the parameters of models in which product follows upon product."""
 
 
 def _models(full: bool) -> dict[str, Case]:
@@ -256,7 +263,9 @@ def _models(full: bool) -> dict[str, Case]:
         return lambda: Pairs(model(type(config)() if full else config, lexicon(words, dim)))
 
     return {
-        name: Case(build(*parts), _pairs(words), paired=True, recurrent=name in RECURRENT)
+        name: Case(
+            build(*parts), _pairs(words), paired=True, recurrent=name in RECURRENT, spread=SPREADS.get(name, 0.5)
+        )
         for name, parts in CONFIGS.items()
     }
 

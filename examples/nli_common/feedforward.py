@@ -1,5 +1,6 @@
-"""Feed-forward networks of rectified units."""
+"""Feed-forward networks."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 from torch import nn
@@ -7,13 +8,13 @@ from torch import nn
 from nlilayers import GaussianSelfAttention
 
 
-def feedforward(*sizes: int, dropout: float = 0.0) -> nn.Sequential:
-    """Rectified layers of these sizes, the first of them being what enters, with dropout between two of them."""
+def feedforward(*sizes: int, dropout: float = 0.0, activation: Callable[[], nn.Module] = nn.ReLU) -> nn.Sequential:
+    """Activated layers of these sizes, the first of them being what enters, with dropout between two of them."""
     layers: list[nn.Module] = []
     for in_features, out_features in pairwise(sizes):
         if layers:
             layers.append(nn.Dropout(dropout))
-        layers += [nn.Linear(in_features, out_features), nn.ReLU()]
+        layers += [nn.Linear(in_features, out_features), activation()]
     return nn.Sequential(*layers)
 
 

@@ -18,6 +18,7 @@ TABLES: dict[str, Table] = {
             Row("CAFE", script="cafe"),
             Row("gated CNN", script="gated_cnn"),
             Row("Gaussian Transformer", script="gaussian_transformer"),
+            Row("stacked alignment", script="stacked_alignment"),
         ),
         note="Each with its paper's sizes and its own recipe.",
         figure="points",
