@@ -123,7 +123,7 @@ def test_what_a_state_leaves_out_is_seen(copied: Callable[[Case], float]) -> Non
 
 def test_everything_goes_to_another_process_and_back() -> None:
     assert set(copies.in_a_fresh_process(list(CASES)).values()) == {0.0}
-    assert copies.configurations_in_a_fresh_process() == 10
+    assert copies.configurations_in_a_fresh_process() == 11
 
 
 def test_word_vectors_are_no_part_of_a_models_state() -> None:
