@@ -23,6 +23,7 @@ from torch import Tensor, nn
 import runs
 from decomposable_attention import SCRIPT
 from gaussian_transformer import GaussianTransformerConfig
+from nli_common.averaging import WeightAverage
 from nli_common.checkpoints import load_checkpoint, save_checkpoint, save_weights
 from nli_common.corpora import read_pairs
 from nli_common.data import Corpus, open_corpus
@@ -277,6 +278,29 @@ def test_a_checkpoint_that_makes_no_step_is_refused(kind: str, tmp_path: Path) -
         save_tensors(tmp_path / "c", tensors | change, note)
         with pytest.raises(InputError, match="c: not a checkpoint of this run"):
             load_checkpoint(tmp_path / "c", layer, OPTIMIZERS[kind](layer))
+
+
+def test_a_checkpoint_whose_average_is_not_one_of_these_weights_is_refused(tmp_path: Path) -> None:
+    layer = nn.Linear(3, 5)
+    optimizer, average = OPTIMIZERS["adam"](layer), WeightAverage(layer, 0.9)
+    average.update()
+    save_checkpoint(tmp_path / "c", layer, optimizer, {}, average=average)
+    load_checkpoint(tmp_path / "c", layer, optimizer, average)
+    tensors, note = load_tensors(tmp_path / "c")
+    for change in (
+        {"average.module.0": torch.zeros(3)},
+        {"average.module.0": torch.full((5, 3), torch.nan)},
+        {"average.module.7": torch.zeros(5, 3)},
+        {"average.n_averaged": torch.tensor(-10)},
+        {"average.n_averaged": torch.tensor([1, 2])},
+        {"average.n_averaged": torch.tensor(1.0)},
+    ):
+        save_tensors(tmp_path / "c", tensors | change, note)
+        with pytest.raises(InputError, match="c: not a checkpoint of this run"):
+            load_checkpoint(tmp_path / "c", layer, optimizer, average)
+    save_checkpoint(tmp_path / "c", layer, optimizer, {})
+    with pytest.raises(InputError, match="c: not a checkpoint of this run"):
+        load_checkpoint(tmp_path / "c", layer, optimizer, average)
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:

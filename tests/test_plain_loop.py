@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
@@ -65,6 +66,38 @@ def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path: Path) -> None:
         expected.append(sum(losses) / len(losses))
     found = [epoch["loss"] for epoch in history(RECIPE, 3, tmp_path / "run")]
     assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_run_keeps_the_average_of_its_steps(tmp_path: Path) -> None:
+    """The weights after each step of one epoch, averaged as a loop averages them; the steps are those of any run."""
+    recipe = dataclasses.replace(RECIPE, epochs=1, ema_decay=0.8)
+    corpora = DATA.corpora()
+    lexicon, labels = DATA.lexicon(corpora), ("entailment", "neutral", "contradiction")
+    dataset = PairDataset(corpora["train"], lexicon, labels, corpora["train"].phenomena)
+    torch.manual_seed(3)
+    model = build(SCRIPT, CONFIG, lexicon)
+    optimizer, batches = recipe.make_optimizer(model), loader(dataset, recipe.batch_size, 3)
+    batches.batch_sampler.start_epoch(0)
+    average: dict[str, Tensor] = {}
+    model.train()
+    for step, batch in enumerate(batches):
+        reseed(3, 0, step)
+        recipe.schedule(optimizer, step / len(batches), len(dataset), recipe.batch_size)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(batch.premise, batch.hypothesis), batch.label).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        kept = min(0.8, (step + 1) / (10 + step)) if step else 0.0
+        for name, weight in model.named_parameters():
+            average[name] = kept * average.get(name, 0.0) + (1 - kept) * weight.detach()
+    (epoch,) = history(recipe, 3, tmp_path / "run")
+    held = load_file(tmp_path / "run" / "model.safetensors")
+    assert held.keys() == model.state_dict().keys()
+    for name in average:
+        torch.testing.assert_close(held[name], average[name], rtol=1e-4, atol=1e-6)
+    assert max((held[name] - weight).abs().max() for name, weight in model.named_parameters()) > 1e-3
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert epoch["dev"] == metrics["dev"]["accuracy"]
 
 
 class Clock:

@@ -33,7 +33,7 @@ from runs import run_script, start_script, write_corpora
 RECIPE = [
     *("--epochs", "4", "--hidden-size", "20", "--intra-attention", "--same-lengths", "--clip-norm", "1"),
     *("--optimizer", "adamwr", "--lr", "1e-3", "--min-lr", "1e-4"),
-    *("--restart-epochs", "3", "--normalized-decay", "0.05"),
+    *("--restart-epochs", "3", "--normalized-decay", "0.05", "--ema-decay", "0.9"),
 ]
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from nli_common.averaging import WeightAverage
 from nli_common.errors import InputError
 from nli_common.tensors import DAMAGED, NUMBERS, load_tensors, require_finite, save_tensors
 
@@ -21,7 +22,13 @@ class Resumed(NamedTuple):
 
 
 def save_checkpoint(
-    path: Path, model: nn.Module, optimizer: Optimizer, progress: dict[str, Any], *, keep: Path | None = None
+    path: Path,
+    model: nn.Module,
+    optimizer: Optimizer,
+    progress: dict[str, Any],
+    *,
+    average: WeightAverage | None = None,
+    keep: Path | None = None,
 ) -> None:
     """Write the model, the optimiser and where the training stands.
 
@@ -30,15 +37,20 @@ def save_checkpoint(
         model: its ``state_dict``.
         optimizer: its state, one set of tensors for each parameter; its options are those of the recipe.
         progress: anything that JSON holds.
+        average: of the model's weights.
         keep: where the checkpoint that was there goes to.
     """
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for parameter, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{parameter}.{name}": value for name, value in values.items()}
+    if average is not None:
+        tensors |= {f"average.{name}": tensor for name, tensor in average.state_dict().items()}
     save_tensors(path, tensors, {"progress": progress}, keep=keep)
 
 
-def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizer: Optimizer, average: WeightAverage | None = None
+) -> dict[str, Any]:
     """Restore what :func:`save_checkpoint` wrote and return the progress.
 
     Raises:
@@ -46,12 +58,13 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[
     """
     try:
         tensors, note = load_tensors(path)
-        _load(model, {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})
+        _load(model, _part("model.", tensors))
+        if average is not None:
+            _load_average(average, _part("average.", tensors))
         state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            if name.startswith("optimizer."):
-                _, parameter, key = name.split(".", 2)
-                state.setdefault(int(parameter), {})[key] = tensor
+        for name, tensor in _part("optimizer.", tensors).items():
+            parameter, key = name.split(".", 1)
+            state.setdefault(int(parameter), {})[key] = tensor
         _require_fitting(state, optimizer)
         optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
         progress: dict[str, Any] = dict(note["progress"])
@@ -60,7 +73,9 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[
     return progress
 
 
-def load_newest(paths: Sequence[Path], model: nn.Module, optimizer: Optimizer) -> Resumed | None:
+def load_newest(
+    paths: Sequence[Path], model: nn.Module, optimizer: Optimizer, average: WeightAverage | None = None
+) -> Resumed | None:
     """Restore the first of these checkpoints that is there and whole; ``None`` if none is there.
 
     Raises:
@@ -70,7 +85,7 @@ def load_newest(paths: Sequence[Path], model: nn.Module, optimizer: Optimizer) -
     for path in paths:
         if path.exists():
             try:
-                return Resumed(path, load_checkpoint(path, model, optimizer), problems)
+                return Resumed(path, load_checkpoint(path, model, optimizer, average), problems)
             except InputError as error:
                 problems.append(str(error))
     if problems:
@@ -108,9 +123,21 @@ def require_weights(path: Path) -> None:
         ) from None
 
 
+def _part(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
 def _load(model: nn.Module, tensors: dict[str, Tensor]) -> None:
     require_finite(tensors)
     model.load_state_dict(tensors)
+
+
+def _load_average(average: WeightAverage, tensors: dict[str, Tensor]) -> None:
+    steps = tensors["n_averaged"]
+    require_finite({name: tensor for name, tensor in tensors.items() if tensor is not steps})
+    if steps.dtype != torch.int64 or steps.ndim or steps < 0:
+        raise ValueError(f"it averages {steps.tolist()} steps")
+    average.load_state_dict(tensors)
 
 
 def _require_fitting(state: dict[int, dict[str, Tensor]], optimizer: Optimizer) -> None:

@@ -34,6 +34,9 @@ class Recipe:
     """Largest norm of the gradient; None clips nothing."""
     l2: float = 0.0
     """Weight of the penalty, half the squared norm of every weight matrix, in the loss (adam, adagrad)."""
+    ema_decay: float | None = None
+    """Decay of an exponential moving average of the weights, which is then what dev chooses among, and what is kept and
+    tested; None takes the weights themselves."""
     min_lr: float = 0.0
     """Adamwr: the learning rate falls to this along a cosine, and restarts."""
     restart_epochs: int = 10
@@ -101,6 +104,8 @@ class Recipe:
             problems.append(f"--clip-norm must be positive, got {self.clip_norm}")
         if self.optimizer == "adamwr" and self.lr is not None and self.lr < self.min_lr < math.inf:
             problems.append(f"--min-lr must be at most --lr, {self.lr}, got {self.min_lr}")
+        if self.ema_decay is not None and not 0 <= self.ema_decay < 1:
+            problems.append(f"--ema-decay must be at least 0 and below 1, got {self.ema_decay}")
         for name in ("batch_size", "epochs", "patience", "restart_epochs", "restart_factor"):
             value = getattr(self, name)
             if value < 1:

@@ -1,5 +1,6 @@
 """The training loop: early stopping on dev, and a run that was killed goes on to the same numbers."""
 
+import contextlib
 import math
 import time
 from dataclasses import asdict, dataclass, field
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
+from nli_common.averaging import WeightAverage
 from nli_common.batches import PairDataset, Share, evaluation_loader, loader, shared
 from nli_common.checkpoints import load_newest, require_weights, save_checkpoint, save_weights
 from nli_common.data import Batch
@@ -114,6 +116,7 @@ class Trainer:
         self.batches = shared(whole, accelerator.process_index, accelerator.num_processes)
         self.unwrapped = model  # is saved and restored; `model` is evaluated, `compiled` is trained
         self.model, self.optimizer, self.dev_batches = accelerator.prepare(model, optimizer, evaluation_loader(dev))
+        self.average = None if recipe.ema_decay is None else WeightAverage(model, recipe.ema_decay)
         # Evaluation has its own batch size and no gradient, and would be compiled once more.
         mode = "reduce-overhead" if recipe.cuda_graphs else "default"
         compiles = recipe.compile or recipe.cuda_graphs
@@ -131,11 +134,12 @@ class Trainer:
         at = self._resumed()
         while at.epoch < self.recipe.epochs and at.epoch - at.best_epoch <= self.recipe.patience:
             loss = self._epoch(at)
-            predicted, label, _ = predictions(self.model, self.dev_batches, self.accelerator)
-            accuracy = float((predicted == label).double().mean())
-            better = at.next_epoch(loss, accuracy)
-            if better and self.accelerator.is_main_process:
-                save_weights(self.run.weights, self.unwrapped)
+            with self.average.in_use() if self.average is not None else contextlib.nullcontext():
+                predicted, label, _ = predictions(self.model, self.dev_batches, self.accelerator)
+                accuracy = float((predicted == label).double().mean())
+                better = at.next_epoch(loss, accuracy)
+                if better and self.accelerator.is_main_process:
+                    save_weights(self.run.weights, self.unwrapped)
             self._save(at)
             rate = at.epoch * self.pairs / at.seconds
             self.console.print(
@@ -147,7 +151,8 @@ class Trainer:
 
     def _resumed(self) -> TrainingState:
         """Where the training stands, with the model and the optimiser as they were there."""
-        resumed = load_newest((self.run.checkpoint, self.run.previous), self.unwrapped, self.optimizer)
+        paths = self.run.checkpoint, self.run.previous
+        resumed = load_newest(paths, self.unwrapped, self.optimizer, self.average)
         self.accelerator.wait_for_everyone()
         if resumed is None:
             return TrainingState()
@@ -196,12 +201,15 @@ class Trainer:
         if self.recipe.clip_norm is not None:
             self.accelerator.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm)
         self.optimizer.step()
+        if self.average is not None:
+            self.average.update()
         mean: Tensor = self.accelerator.reduce(loss.detach(), "mean")
         return mean
 
     def _save(self, at: TrainingState) -> None:
         if self.accelerator.is_main_process:
-            save_checkpoint(self.run.checkpoint, self.unwrapped, self.optimizer, asdict(at), keep=self.run.previous)
+            state = self.unwrapped, self.optimizer, asdict(at)
+            save_checkpoint(self.run.checkpoint, *state, average=self.average, keep=self.run.previous)
 
     def _bar(self) -> Progress:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
