@@ -23,7 +23,7 @@ from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.recurrent import SentenceLSTM
 from nli_common.script import NumClasses, Script
-from nli_common.words import WordCharacters, WordVectors
+from nli_common.words import CharacterCNN, WordCharacters, WordVectors
 from nlilayers import AlignmentFactorization, DecomposableAlign, FactorizationMachine, Highway, IntraAlign
 from nlilayers.masking import masked_max, masked_mean, masked_sum, zero_padding
 from paper_tables.cafe import TABLES
@@ -173,7 +173,8 @@ class WordFeatures(nn.Module):
         self.size = lexicon.dim + 3 * config.char_filters + config.tag_size
         self.vectors = WordVectors(lexicon)
         self.characters = WordCharacters(lexicon)
-        self.char_cnn = CharacterCNN(self.characters.num_characters, config) if config.char_filters else None
+        sizes = self.characters.num_characters, config.char_size, config.char_filters
+        self.char_cnn = CharacterCNN(*sizes) if config.char_filters else None
         self.reads_tags = config.tag_size > 0
         self.tags = nn.Embedding(NUM_TAGS, config.tag_size) if self.reads_tags else None
 
@@ -186,21 +187,6 @@ class WordFeatures(nn.Module):
             pos = torch.zeros_like(sentence.tokens) if sentence.pos is None else sentence.pos
             parts.append(self.tags(pos.where(pos < NUM_TAGS, 0)))
         return torch.cat(parts, dim=-1)
-
-
-class CharacterCNN(nn.Module):
-    """Rectified filters over 1, 3 and 5 characters of a word, and the largest value of each."""
-
-    def __init__(self, num_characters: int, config: CAFEConfig) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(num_characters, config.char_size)
-        filters = (nn.Conv1d(config.char_size, config.char_filters, width, padding="same") for width in (1, 3, 5))
-        self.filters = nn.ModuleList(filters)
-
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Character ids ``(words, k)`` and their mask → ``(words, 3 * char_filters)``."""
-        x = zero_padding(self.embedding(ids), mask).mT
-        return torch.cat([masked_max(filters(x).relu().mT, mask) for filters in self.filters], dim=-1)
 
 
 class AblatedComparison(nn.Module):

@@ -26,7 +26,7 @@ from nli_common.feedforward import feedforward
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.script import NumClasses, Script
-from nli_common.words import WordVectors
+from nli_common.words import CharacterCNN, WordCharacters, WordVectors
 from nlilayers import AlignmentFactorization, DecomposableAlign, GatedConvEncoder
 from nlilayers.masking import masked_max, masked_mean
 
@@ -48,13 +48,19 @@ class StackedAlignmentConfig:
     """Words in a window of a convolution."""
     num_factors: int = 5
     """Factors of each factorization machine."""
+    char_size: int = 20
+    """Width of a character's vector."""
+    char_filters: int = 50
+    """Filters of each width, over 1, 3 and 5 characters; 0 reads none."""
     dropout: float = 0.2
-    """On the words, between two convolutions, and before every other layer."""
+    """On the words, between two convolutions, and before what aligns, what merges and what decides."""
     num_classes: NumClasses = 3
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
-        require_at_least(1, self, *(name for name, value in vars(self).items() if type(value) is int))
+        sizes = {name for name, value in vars(self).items() if type(value) is int} - {"char_filters"}
+        require_at_least(1, self, *sorted(sizes))
+        require_at_least(0, self, "char_filters")
         require_dropout(self)
 
 
@@ -70,9 +76,9 @@ class StackedAlignment(nn.Module):
 
     def __init__(self, config: StackedAlignmentConfig, lexicon: Lexicon) -> None:
         super().__init__()
-        d = config.hidden_size
-        self.dim = lexicon.dim
-        self.words = nn.Sequential(WordVectors(lexicon), nn.Dropout(config.dropout))
+        self.config, d = config, config.hidden_size
+        self.dim = lexicon.dim + 3 * config.char_filters
+        self.words = nn.Sequential(WordFeatures(config, lexicon), nn.Dropout(config.dropout))
         self.blocks = nn.ModuleList(AlignmentBlock(self.dim, d if k else 0, config) for k in range(config.num_blocks))
         self.classify = nn.Sequential(
             nn.Dropout(config.dropout),
@@ -112,6 +118,24 @@ def pool(x: Tensor, mask: Tensor) -> Tensor:
     return torch.cat([masked_max(x, mask), masked_mean(x, mask)], dim=-1)
 
 
+class WordFeatures(nn.Module):
+    """A word's fixed vector beside what convolutions make of its characters."""
+
+    def __init__(self, config: StackedAlignmentConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.vectors = WordVectors(lexicon)
+        self.characters = WordCharacters(lexicon)
+        sizes = self.characters.num_characters, config.char_size, config.char_filters
+        self.char_cnn = CharacterCNN(*sizes) if config.char_filters else None
+
+    def forward(self, sentence: Sentence) -> Tensor:
+        """Words ``(b, n, lexicon.dim + 3 * char_filters)``."""
+        vectors: Tensor = self.vectors(sentence)
+        if self.char_cnn is None:
+            return vectors
+        return torch.cat([vectors, self.characters(sentence.tokens, self.char_cnn)], dim=-1)
+
+
 class AlignmentBlock(nn.Module):
     """Reads both sentences, aligns them, and adds what comparing their words has found to what was known of each.
 
@@ -128,14 +152,13 @@ class AlignmentBlock(nn.Module):
         self.encode = GatedConvEncoder(in_features, d, config.context_layers, kernel_size=config.kernel_size, dropout=p)
         width = in_features + d
         self.align = DecomposableAlign(nn.Sequential(nn.Dropout(p), smooth(width, d)))
-        self.factorize = AlignmentFactorization(width, config.num_factors)
-        self.compare = nn.Sequential(nn.Dropout(p), smooth(4 * width + 3, 2 * d, d, dropout=p))
+        self.compare = Comparison(width, config)
 
     def forward(self, a: Tensor, b: Tensor, a_mask: Tensor, b_mask: Tensor) -> tuple[Tensor, Tensor]:
         """Words ``(b, n, dim + known)`` and ``(b, m, dim + known)`` → ``(b, n, dim + d)`` and ``(b, m, dim + d)``."""
         in_a, in_b = self.in_context(a, a_mask), self.in_context(b, b_mask)
         beta, alpha = self.align(in_a, in_b, a_mask, b_mask)
-        return self.add(a, self.found(in_a, beta)), self.add(b, self.found(in_b, alpha))
+        return self.add(a, self.compare(in_a, beta)), self.add(b, self.compare(in_b, alpha))
 
     def alignment_weights(self, a: Tensor, b: Tensor, a_mask: Tensor, b_mask: Tensor) -> tuple[Tensor, Tensor]:
         """The weights behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``."""
@@ -145,16 +168,36 @@ class AlignmentBlock(nn.Module):
         """Each word beside what its neighbours make of it, ``(b, n, dim + known + d)``."""
         return torch.cat([x, self.encode(x, mask)], dim=-1)
 
-    def found(self, x: Tensor, aligned: Tensor) -> Tensor:
-        """What a network finds in words and their counterparts, and in their three factorizations, ``(b, n, d)``."""
-        pair = [x, aligned, x - aligned, x * aligned, self.factorize(x, aligned)]
-        compared: Tensor = self.compare(torch.cat(pair, dim=-1))
-        return compared
-
     def add(self, x: Tensor, found: Tensor) -> Tensor:
         """A word, and behind it what is known of it: what is found, on top of what was known before."""
         word, known = x[..., : self.dim], x[..., self.dim :]
         return torch.cat([word, (known + found) * 0.5**0.5 if known.shape[-1] else found], dim=-1)
+
+
+class Comparison(nn.Module):
+    """What networks and factorization machines find in words and their counterparts.
+
+    Each of three networks, and of three machines, compares in a way of its own: by both, by their difference, by their
+    product. The networks see the word itself, too.
+
+    Args:
+        width: features of a word and of its counterpart.
+        config: the sizes.
+    """
+
+    def __init__(self, width: int, config: StackedAlignmentConfig) -> None:
+        super().__init__()
+        d = config.hidden_size
+        self.networks = nn.ModuleList(smooth(2 * width, d) for _ in range(3))
+        self.factorize = AlignmentFactorization(width, config.num_factors)
+        self.merge = nn.Sequential(nn.Dropout(config.dropout), smooth(3 * d + 3, d))
+
+    def forward(self, x: Tensor, aligned: Tensor) -> Tensor:
+        """Words and counterparts, ``(b, n, width)`` each → ``(b, n, d)``."""
+        others = aligned, x - aligned, x * aligned
+        found = [network(torch.cat([x, other], dim=-1)) for network, other in zip(self.networks, others, strict=True)]
+        merged: Tensor = self.merge(torch.cat([*found, self.factorize(x, aligned)], dim=-1))
+        return merged
 
 
 SCRIPT = Script(

@@ -246,7 +246,10 @@ CONFIGS: Mapping[str, tuple[Callable[[Any, Lexicon], nn.Module], Any]] = {
             dropout=0.0,
         ),
     ),
-    "StackedAlignment": (StackedAlignment, StackedAlignmentConfig(hidden_size=4, num_factors=2, dropout=0.0)),
+    "StackedAlignment": (
+        StackedAlignment,
+        StackedAlignmentConfig(hidden_size=4, num_factors=2, char_size=2, char_filters=2, dropout=0.0),
+    ),
     "ESIM": (ESIM, ESIMConfig(4, dropout=0.0)),
     "HybridModel": (HybridModel, HybridModelConfig(4, dropout=0.0)),
     "LSTMBaseline": (LSTMBaseline, LSTMBaselineConfig(4, dropout=0.0, num_layers=1)),

@@ -389,7 +389,9 @@ MODELS: Mapping[str, Case] = {
     "AttentionModel": _model(AttentionModel, AttentionModelConfig(hidden_size=5, num_tags=4)),
     "HybridModel": _model(HybridModel, HybridModelConfig(hidden_size=5)),
     "ESIM": _model(ESIM, ESIMConfig(hidden_size=3)),
-    "StackedAlignment": _model(StackedAlignment, StackedAlignmentConfig(hidden_size=5, num_factors=3)),
+    "StackedAlignment": _model(
+        StackedAlignment, StackedAlignmentConfig(hidden_size=5, num_factors=3, char_size=2, char_filters=2)
+    ),
     "HypothesisOnly": _model(HypothesisOnly, HypothesisOnlyConfig(hidden_size=5)),
 }
 CASES: Mapping[str, Case] = {**LAYERS, **FUNCTIONS, **MODELS}

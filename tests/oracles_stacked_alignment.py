@@ -17,7 +17,7 @@ def gelu(x: float) -> float:
 
 Layer = Callable[[Vector], list[float]]
 Block = dict
-"""The layers of a block: context, project, machines, compare."""
+"""The layers of a block: context, project, networks, machines, merge."""
 
 
 def block(
@@ -26,8 +26,9 @@ def block(
     dim: int,
     context: Sequence[dict],
     project: Layer,
+    networks: Sequence[Layer],
     machines: Sequence[tuple],
-    compare: Layer,
+    merge: Layer,
 ) -> tuple[Matrix, Matrix]:
     """Both sentences: of each word the first ``dim`` numbers, and what is known of it now."""
     in_a, in_b = ([[*x, *y] for x, y in zip(s, gcnn(s, context), strict=True)] for s in (a, b))
@@ -38,8 +39,9 @@ def block(
         for x, in_x, y in zip(s, in_s, aligned, strict=True):
             differences = [p - q for p, q in zip(in_x, y, strict=True)]
             products = [p * q for p, q in zip(in_x, y, strict=True)]
-            scalars = alignment_factorization(in_x, y, *machines)
-            found = compare([*in_x, *y, *differences, *products, *scalars])
+            by_both, by_difference, by_product = networks
+            seen = [*by_both([*in_x, *y]), *by_difference([*in_x, *differences]), *by_product([*in_x, *products])]
+            found = merge([*seen, *alignment_factorization(in_x, y, *machines)])
             if len(x) > dim:
                 found = [(p + q) / math.sqrt(2) for p, q in zip(x[dim:], found, strict=True)]
             rows.append([*x[:dim], *found])

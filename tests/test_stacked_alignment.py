@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 import models
 import oracles
+import oracles_cafe
 import oracles_stacked_alignment
 from models import full, linear_of, perceptron_of, reordered, sentences
 from nli_common.data import Sentence
@@ -18,12 +19,15 @@ from nli_common.lexicon import Lexicon
 from nlilayers import AlignmentFactorization, GatedConvEncoder
 from stacked_alignment import AlignmentBlock, StackedAlignment, StackedAlignmentConfig
 
-SMALL = {"hidden_size": 4, "num_factors": 2}
+SMALL = {"hidden_size": 4, "num_factors": 2, "char_size": 2, "char_filters": 3}
+LEXICON = Lexicon(models.TINY.words, models.TINY.vectors, alphabet="135w")
+DIM = 7 + 3 * 3
+"""Of a word in a model of these sizes."""
 
 
 def model_of(seed: int = 0, **options: object) -> StackedAlignment:
     """Its parameters are small: of a small difference, the products of several blocks would leave a large one."""
-    model = StackedAlignment(StackedAlignmentConfig(**{**SMALL, **options}), models.TINY)
+    model = StackedAlignment(StackedAlignmentConfig(**{**SMALL, **options}), LEXICON)
     model = models.randomised(model, seed, scale=0.25)
     assert isinstance(model, StackedAlignment)
     return model
@@ -32,14 +36,15 @@ def model_of(seed: int = 0, **options: object) -> StackedAlignment:
 def test_the_parameter_count() -> None:
     model = StackedAlignment(StackedAlignmentConfig(), Lexicon(["a", "b"], torch.zeros(2, 300)))
     d, total = 150, 0
-    for words in (300, 300 + d):
+    total += 20 * 3 + sum(50 * 20 * width + 50 for width in (1, 3, 5))  # "a", "b" and any other; the filters
+    for words in (450, 450 + d):
         width = words + d
         total += 3 * (3 * words * d + d) + words * d + 3 * (3 * d * d + d)  # two gated convolutions, and W_p
         total += width * d + d
         total += sum(1 + n + 5 * n for n in (2 * width, width, width))
-        total += (4 * width + 3) * 2 * d + 2 * d + 2 * d * d + d
+        total += 3 * (2 * width * d + d) + (3 * d + 3) * d + d
     total += 8 * d * d + d + d * 3 + 3
-    assert models.trainable(model) == total == 3_248_109
+    assert models.trainable(model) == total == 3_758_919
 
 
 def smooth(layers: nn.Module) -> Callable[[list[float]], list[float]]:
@@ -82,9 +87,22 @@ def block_by_loop(block: AlignmentBlock) -> oracles_stacked_alignment.Block:
     return {
         "context": convolutions(block.encode),
         "project": smooth(block.align.feedforward),
-        "machines": machines(block.factorize),
-        "compare": smooth(block.compare),
+        "networks": [smooth(network) for network in block.compare.networks],
+        "machines": machines(block.compare.factorize),
+        "merge": smooth(block.compare.merge),
     }
+
+
+def embedded(model: StackedAlignment, token: int) -> list[float]:
+    """A word's vector beside its characters'."""
+    vector: list[float] = LEXICON.vectors[token].tolist()
+    if model.config.char_filters == 0:
+        return vector
+    parts = model.words[0].char_cnn
+    known = [1 + "135w".index(c) if c in "135w" else 0 for c in LEXICON.words[token]]
+    table = parts.embedding.weight.tolist()
+    convolutions = [(layer.weight.tolist(), layer.bias.tolist()) for layer in parts.filters]
+    return vector + oracles_cafe.character_features([table[c] for c in known], convolutions)
 
 
 @given(
@@ -93,15 +111,17 @@ def block_by_loop(block: AlignmentBlock) -> oracles_stacked_alignment.Block:
     blocks=st.integers(1, 3),
     layers=st.integers(1, 2),
     kernel_size=st.integers(1, 4),
+    filters=st.integers(0, 2),
     seed=st.integers(0, 99),
 )
 def test_the_whole_forward_equals_the_loop(
-    premise: Sentence, hypothesis: Sentence, blocks: int, layers: int, kernel_size: int, seed: int
+    premise: Sentence, hypothesis: Sentence, blocks: int, layers: int, kernel_size: int, filters: int, seed: int
 ) -> None:
-    model = model_of(seed, num_blocks=blocks, context_layers=layers, kernel_size=kernel_size)
+    sizes = {"num_blocks": blocks, "context_layers": layers, "kernel_size": kernel_size, "char_filters": filters}
+    model = model_of(seed, **sizes)
     logits = model(premise, hypothesis)
     row = seed % len(logits)
-    a, b = (models.TINY.vectors[s.tokens[row][s.mask[row]]].tolist() for s in (premise, hypothesis))
+    a, b = ([embedded(model, token) for token in s.tokens[row][s.mask[row]]] for s in (premise, hypothesis))
     expected = oracles_stacked_alignment.stacked_alignment(
         a, b, [block_by_loop(block) for block in model.blocks], classifier(model.classify)
     )
@@ -139,17 +159,18 @@ def test_the_classifier_reads_both_sentences_their_difference_and_their_product(
 def test_blocks_leave_the_words_as_they_are_and_add_to_what_is_known() -> None:
     """Of as many features as before, and with half the variance of the sum."""
     model = model_of()
-    a, b = (torch.randn(2, n, 7).double() for n in (3, 4))
+    a, b = (torch.randn(2, n, DIM).double() for n in (3, 4))
     masks = torch.ones(2, 3, dtype=torch.bool), torch.ones(2, 4, dtype=torch.bool)
     once = model.blocks[0](a, b, *masks)
     twice = model.blocks[1](*once, *masks)
     for given_words, first, second in zip((a, b), once, twice, strict=True):
-        assert first.shape == second.shape == (*given_words.shape[:2], 11)
-        assert torch.equal(first[..., :7], given_words) and torch.equal(second[..., :7], given_words)
-    nn.init.zeros_(model.blocks[1].compare[1][3].weight)
-    nn.init.zeros_(model.blocks[1].compare[1][3].bias)
+        assert first.shape == second.shape == (*given_words.shape[:2], DIM + 4)
+        assert torch.equal(first[..., :DIM], given_words) and torch.equal(second[..., :DIM], given_words)
+    last = model.blocks[1].compare.merge[1][0]
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
     for first, second in zip(once, model.blocks[1](*once, *masks), strict=True):
-        assert_close(second[..., 7:], first[..., 7:] / 2**0.5, atol=1e-12, rtol=1e-12)
+        assert_close(second[..., DIM:], first[..., DIM:] / 2**0.5, atol=1e-12, rtol=1e-12)
 
 
 @given(premise=sentences(shortest=0), hypothesis=sentences(shortest=0), blocks=st.integers(1, 3))
@@ -181,10 +202,22 @@ def test_the_shown_weights_are_those_that_align() -> None:
         assert_close((beta @ b, alpha @ a), (aligned_a, aligned_b), atol=1e-12, rtol=1e-12)
 
 
+def test_characters_are_read() -> None:
+    """Words of one vector that are spelt differently are different words, unless characters are not read."""
+    lexicon = Lexicon(["abc", "acb", "abz", "abq"], LEXICON.vectors[:1].expand(4, 7), alphabet="abc")
+    for filters, differ in ((3, True), (0, False)):
+        model = StackedAlignment(StackedAlignmentConfig(**SMALL | {"char_filters": filters}), lexicon)
+        models.randomised(model, scale=0.25)
+        first, second, third, fourth = (model(full([i]), full([0])) for i in range(4))
+        assert ((first - second).abs().max() > 1e-6) == differ
+        assert ((first - third).abs().max() > 1e-6) == differ
+        assert_close(third, fourth, atol=1e-12, rtol=1e-12)  # two letters that are not of the alphabet
+
+
 def test_the_words_vectors_are_fixed_and_not_repeated_on_disk() -> None:
     model = model_of()
     assert not any("vectors" in name for name, _ in model.named_parameters())
-    assert not any("vectors" in name for name in model.state_dict())
+    assert not any("vectors" in name or "characters" in name for name in model.state_dict())
 
 
 def test_every_parameter_gets_a_gradient() -> None:
@@ -193,18 +226,18 @@ def test_every_parameter_gets_a_gradient() -> None:
 
 def test_it_overfits_nine_pairs() -> None:
     torch.manual_seed(0)
-    model = StackedAlignment(StackedAlignmentConfig(hidden_size=20, dropout=0.1), models.TINY).double()
+    model = StackedAlignment(StackedAlignmentConfig(hidden_size=20, dropout=0.1), LEXICON).double()
     models.it_overfits_nine_pairs(model, lr=5e-3, steps=120)
 
 
 def test_dropout_stands_before_every_layer_in_training_alone() -> None:
-    """On the words, between two convolutions, before the alignment, and before each layer that compares and decides."""
+    """On the words, between two convolutions, before the alignment, the last comparison and each layer that decides."""
     pair = full([1, 2, 3, 4], [5, 6, 7, 8])
     assert torch.equal(model_of(dropout=0.5)(pair, pair), model_of(dropout=0.0)(pair, pair))
     model = model_of(dropout=0.5).train()
     found = [name for name, part in model.named_modules() if isinstance(part, nn.Dropout)]
     inside = [f"blocks.{k}.{part}" for k in range(2) for part in ("encode.dropout", "align.feedforward.0")]
-    inside += [f"blocks.{k}.compare.{part}" for k in range(2) for part in ("0", "1.2")]
+    inside += [f"blocks.{k}.compare.merge.0" for k in range(2)]
     assert sorted(found) == sorted(["words.1", *inside, "classify.0", "classify.2"])
     for name in found:
         model.get_submodule(name).p = 0.0
@@ -229,6 +262,8 @@ def test_two_classes() -> None:
         ({"context_layers": 0}, "context_layers must be at least 1, got 0"),
         ({"kernel_size": 0}, "kernel_size must be at least 1, got 0"),
         ({"num_factors": 0}, "num_factors must be at least 1, got 0"),
+        ({"char_size": 0}, "char_size must be at least 1, got 0"),
+        ({"char_filters": -1}, "char_filters must be at least 0, got -1"),
         ({"num_classes": 0}, "num_classes must be at least 1, got 0"),
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
     ],

@@ -10,7 +10,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
 from nlilayers.functional import code_points
-from nlilayers.masking import zero_padding
+from nlilayers.masking import masked_max, zero_padding
 
 LONGEST_WORD = 24
 """The characters of a word beyond these are not read."""
@@ -87,6 +87,26 @@ class WordCharacters(nn.Module):
             longest = max(1, int(self.lengths[words].max())) if len(words) else 1
         mask = torch.arange(longest, device=tokens.device) < self.lengths[words, None]
         return nn.functional.embedding(place, encode(self.ids[words, :longest], mask))
+
+
+class CharacterCNN(nn.Module):
+    """Rectified filters over 1, 3 and 5 characters of a word, and the largest value of each: a ``WordCharacters``'s.
+
+    Args:
+        num_characters: rows of the table of character vectors.
+        char_size: width of a character's vector, which is trained.
+        num_filters: filters of each width.
+    """
+
+    def __init__(self, num_characters: int, char_size: int, num_filters: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(num_characters, char_size)
+        self.filters = nn.ModuleList(nn.Conv1d(char_size, num_filters, width, padding="same") for width in (1, 3, 5))
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Character ids ``(words, k)`` and their mask → ``(words, 3 * num_filters)``."""
+        x = zero_padding(self.embedding(ids), mask).mT
+        return torch.cat([masked_max(filters(x).relu().mT, mask) for filters in self.filters], dim=-1)
 
 
 def one_hot_tags(sentence: Sentence, num_tags: int, dtype: torch.dtype) -> Tensor:
