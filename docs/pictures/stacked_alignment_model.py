@@ -3,7 +3,7 @@
 from pictures.sentences import draw
 
 draw(
-    ("premise words", "hypothesis words"),
+    ("premise words, characters", "hypothesis words, characters"),
     (
         "each word, and what is known of it",
         "each word, and what is known of it",
@@ -11,10 +11,10 @@ draw(
     ("context: GatedConvEncoder", "context: GatedConvEncoder"),
     "align: DecomposableAlign",
     (
-        "$[a; \\tilde a; a - \\tilde a; a \\odot \\tilde a]$, 3 scalars",
-        "$[b; \\tilde b; b - \\tilde b; b \\odot \\tilde b]$, 3 scalars",
+        "3 networks, 3 machines: $\\tilde a$, $a - \\tilde a$, $a \\odot \\tilde a$",
+        "3 networks, 3 machines: $\\tilde b$, $b - \\tilde b$, $b \\odot \\tilde b$",
     ),
-    ("compare, add to what is known", "compare, add to what is known"),
+    ("merge, add to what is known", "merge, add to what is known"),
     ("largest and mean of what is known", "largest and mean of what is known"),
     "$[u; v; |u - v|; u \\odot v]$, one hidden layer, the classes",
 )
