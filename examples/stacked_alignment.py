@@ -76,7 +76,7 @@ class StackedAlignment(nn.Module):
 
     def __init__(self, config: StackedAlignmentConfig, lexicon: Lexicon) -> None:
         super().__init__()
-        self.config, d = config, config.hidden_size
+        d = config.hidden_size
         self.dim = lexicon.dim + 3 * config.char_filters
         self.words = nn.Sequential(WordFeatures(config, lexicon), nn.Dropout(config.dropout))
         self.blocks = nn.ModuleList(AlignmentBlock(self.dim, d if k else 0, config) for k in range(config.num_blocks))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -42,28 +43,33 @@ def history(recipe: Recipe, seed: int, folder: Path) -> list[dict[str, Any]]:
     return told
 
 
-def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path: Path) -> None:
+def plain_loop(recipe: Recipe, seed: int) -> Iterator[tuple[int, nn.Module, float]]:
+    """After each step: its epoch, the model, and the loss before it."""
     corpora = DATA.corpora()
     lexicon, labels = DATA.lexicon(corpora), ("entailment", "neutral", "contradiction")
     dataset = PairDataset(corpora["train"], lexicon, labels, corpora["train"].phenomena)
-    torch.manual_seed(3)
+    torch.manual_seed(seed)
     model = build(SCRIPT, CONFIG, lexicon)
-    optimizer, batches = RECIPE.make_optimizer(model), loader(dataset, RECIPE.batch_size, 3)
-    expected = []
-    for epoch in range(RECIPE.epochs):
+    optimizer, batches = recipe.make_optimizer(model), loader(dataset, recipe.batch_size, seed)
+    for epoch in range(recipe.epochs):
         batches.batch_sampler.start_epoch(epoch)
         model.train()
-        losses = []
         for step, batch in enumerate(batches):
-            reseed(3, 0, epoch * len(batches) + step)
-            RECIPE.schedule(optimizer, epoch + step / len(batches), len(dataset), RECIPE.batch_size)
+            reseed(seed, 0, epoch * len(batches) + step)
+            recipe.schedule(optimizer, epoch + step / len(batches), len(dataset), recipe.batch_size)
             loss = nn.functional.cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 0.1)
             optimizer.step()
-            losses.append(loss.item())
-        expected.append(sum(losses) / len(losses))
+            yield epoch, model, loss.item()
+
+
+def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path: Path) -> None:
+    losses: list[list[float]] = [[] for _ in range(RECIPE.epochs)]
+    for epoch, _, loss in plain_loop(RECIPE, 3):
+        losses[epoch].append(loss)
+    expected = [sum(of_epoch) / len(of_epoch) for of_epoch in losses]
     found = [epoch["loss"] for epoch in history(RECIPE, 3, tmp_path / "run")]
     assert found == pytest.approx(expected, rel=1e-5)
 
@@ -71,22 +77,8 @@ def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path: Path) -> None:
 def test_a_run_keeps_the_average_of_its_steps(tmp_path: Path) -> None:
     """The weights after each step of one epoch, averaged as a loop averages them; the steps are those of any run."""
     recipe = dataclasses.replace(RECIPE, epochs=1, ema_decay=0.8)
-    corpora = DATA.corpora()
-    lexicon, labels = DATA.lexicon(corpora), ("entailment", "neutral", "contradiction")
-    dataset = PairDataset(corpora["train"], lexicon, labels, corpora["train"].phenomena)
-    torch.manual_seed(3)
-    model = build(SCRIPT, CONFIG, lexicon)
-    optimizer, batches = recipe.make_optimizer(model), loader(dataset, recipe.batch_size, 3)
-    batches.batch_sampler.start_epoch(0)
     average: dict[str, Tensor] = {}
-    model.train()
-    for step, batch in enumerate(batches):
-        reseed(3, 0, step)
-        recipe.schedule(optimizer, step / len(batches), len(dataset), recipe.batch_size)
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(batch.premise, batch.hypothesis), batch.label).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-        optimizer.step()
+    for step, (_, model, _) in enumerate(plain_loop(recipe, 3)):
         kept = min(0.8, (step + 1) / (10 + step)) if step else 0.0
         for name, weight in model.named_parameters():
             average[name] = kept * average.get(name, 0.0) + (1 - kept) * weight.detach()

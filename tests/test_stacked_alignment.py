@@ -96,9 +96,9 @@ def block_by_loop(block: AlignmentBlock) -> oracles_stacked_alignment.Block:
 def embedded(model: StackedAlignment, token: int) -> list[float]:
     """A word's vector beside its characters'."""
     vector: list[float] = LEXICON.vectors[token].tolist()
-    if model.config.char_filters == 0:
-        return vector
     parts = model.words[0].char_cnn
+    if parts is None:
+        return vector
     known = [1 + "135w".index(c) if c in "135w" else 0 for c in LEXICON.words[token]]
     table = parts.embedding.weight.tolist()
     convolutions = [(layer.weight.tolist(), layer.bias.tolist()) for layer in parts.filters]
@@ -230,7 +230,7 @@ def test_it_overfits_nine_pairs() -> None:
     models.it_overfits_nine_pairs(model, lr=5e-3, steps=120)
 
 
-def test_dropout_stands_before_every_layer_in_training_alone() -> None:
+def test_dropout_stands_where_it_is_said_to_in_training_alone() -> None:
     """On the words, between two convolutions, before the alignment, the last comparison and each layer that decides."""
     pair = full([1, 2, 3, 4], [5, 6, 7, 8])
     assert torch.equal(model_of(dropout=0.5)(pair, pair), model_of(dropout=0.0)(pair, pair))
