@@ -5,7 +5,7 @@ from pathlib import Path
 from nli_common.data import open_corpus
 from nli_common.evaluating import evaluate_on
 from nli_common.runs import Run
-from study.plan import BENCHES, MODELS, Job, Variant
+from study.plan import AVERAGED, BENCHES, MODELS, Job, Variant
 from study.results import held, kept
 from study.training import RESULTS, Places, plan_of, run_folder, settings_of, slug, write_result
 from study.tuning import tuned
@@ -21,7 +21,7 @@ def ensemble_file(bench: str, variant: str) -> Path:
 def ensembles(places: Places) -> None:
     """Every model whose five seeds are trained, and whose weights are still there."""
     for bench in BENCHES.values():
-        for variant in MODELS:
+        for variant in (*MODELS, *AVERAGED):
             jobs = [Job(bench.name, variant.name, seed) for seed in range(SEEDS)]
             runs = [Run(run_folder(job, places)) for job in jobs]
             trained = all(kept(job) is not None for job in jobs) and all(run.restorable for run in runs)

@@ -101,10 +101,21 @@ MODELS = (
     _variant("ESIM", "ESIM", "esim"),
     _variant("Gaussian Transformer", "Gaussian Transformer", _GT),
     _variant("CAFE", "CAFE", "cafe"),
+    _variant("stacked alignment", "stacked alignment", "stacked_alignment"),
     _variant("gated CNN", _CNN_150, _CNN),
     _variant("gated CNN, words alone", _CNN_150, _CNN, **_WORDS),
 )
 """The main tables. The gated CNN is tuned at half its width."""
+
+
+def _averaged(model: Variant) -> Variant:
+    """The same model; what is chosen, kept and tested is an average of its weights."""
+    name = f"{model.name}, averaged"
+    return replace(model, name=name, row=replace(model.row, name=name, options={"ema_decay": 0.999}))
+
+
+AVERAGED = tuple(_averaged(model) for model in MODELS if model.name in ("DA", "ESIM", "stacked alignment"))
+"""What an average of the weights does for a small model, a large one of the papers, and the one of no paper."""
 
 
 def _gt(name: str, **options: Any) -> Variant:
@@ -160,13 +171,15 @@ ENCODED = (
     _variant("GT on a frozen encoder", "GT on a frozen encoder", _GT),
 )
 """On the features of a Hugging Face encoder that is not trained: ``--encoder FOLDER``."""
-VARIANTS = {variant.name: variant for variant in (*MODELS, *ABLATIONS, *ENCODED)}
+VARIANTS = {variant.name: variant for variant in (*MODELS, *AVERAGED, *ABLATIONS, *ENCODED)}
 HALVED = (VARIANTS[_CNN_150], VARIANTS["GCNN 150, characters and tags"])
 """The gated CNN with half its features: a CPU takes it where its own width would take days."""
+READERS = (*MODELS, *AVERAGED, *HALVED)
+"""What the tables of whole models show, beside models on an encoder."""
 WIDEST = tuple(variant.name for variant in MODELS if variant.family == _CNN_150)
 """At the width of its paper a CPU trains it once on each small bench, and nowhere else."""
 SMALL = ("sick", "snli10k")
-SLOW = ("CAFE", _CAFE_150, _CNN_150, "LSTM", "hybrid", *(variant.name for variant in ENCODED))
+SLOW = ("CAFE", "stacked alignment", _CAFE_150, _CNN_150, "LSTM", "hybrid", *(variant.name for variant in ENCODED))
 """The families that a CPU trains three times on the small benches, and not five times."""
 QUICK = (
     "hypothesis only",
@@ -191,17 +204,18 @@ class Job:
 
 def jobs(budget: str) -> Iterator[Job]:
     """Every run of a budget, the ones that say most first."""
-    models, halved, ablations, encoded = ([v.name for v in group] for group in (MODELS, HALVED, ABLATIONS, ENCODED))
+    groups = MODELS, AVERAGED, HALVED, ABLATIONS, ENCODED
+    models, averaged, halved, ablations, encoded = ([variant.name for variant in group] for group in groups)
     if budget == "gpu":
         for seed in range(5):
             for bench in ("snli22k", "snli58k", "mnli20k", "sick", "snli10k"):
-                yield from (Job(bench, name, seed) for name in models)
+                yield from (Job(bench, name, seed) for name in (*models, *averaged))
             for bench in ("snli22k", "sick"):
                 yield from (Job(bench, name, seed) for name in (*ablations, *encoded))
         return
     plan = (
-        (SMALL, (*models, *encoded)),
-        (("snli22k",), (*models, *halved, *encoded, OWN_START.worse)),
+        (SMALL, (*models, *averaged, *encoded)),
+        (("snli22k",), (*models, *averaged, *halved, *encoded, OWN_START.worse)),
         (("mnli20k",), (*models, *halved)),
         (SMALL, ablations),
     )
@@ -213,6 +227,8 @@ def jobs(budget: str) -> Iterator[Job]:
 def seeds_on_cpu(bench: str, variant: str) -> int:
     """How often a CPU trains a variant on a bench that it trains it on."""
     family = VARIANTS[variant].family
+    if VARIANTS[variant] in AVERAGED:
+        return 3
     if variant in WIDEST:
         return 1 if bench in SMALL else 0
     if bench in SMALL:
@@ -260,6 +276,7 @@ CLAIMS = (
     Claim(NO_PAPER, "unit length, a setting of the Trento report, helps", "attention, unit vectors", "attention"),
     Claim(NO_PAPER, "of unknown words' vectors, too", "attention, unit vectors throughout", "attention"),
     OWN_START,
+    *(Claim(NO_PAPER, "an average of the weights helps", one.name, one.family) for one in AVERAGED),
     Claim(
         NO_PAPER,
         "on frozen features, a head that aligns beats one that pools",

@@ -9,12 +9,12 @@ import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.ticker import MaxNLocator
 
-from study.plan import ABLATIONS, BENCHES, ENCODED, HALVED, MODELS, VARIANTS
+from study.plan import ABLATIONS, AVERAGED, BENCHES, ENCODED, HALVED, MODELS, VARIANTS
 from study.results import Results, aligned
 
 SHOWN = (*MODELS, *HALVED)
-COLOURS = (*(f"C{k}" for k in range(10)), "black", "navy", "goldenrod")
-LOOKS = dict(zip((variant.name for variant in SHOWN), zip(COLOURS, "os^v<>DPX*hpd", strict=True), strict=True))
+COLOURS = (*(f"C{k}" for k in range(10)), "black", "navy", "goldenrod", "crimson")
+LOOKS = dict(zip((variant.name for variant in SHOWN), zip(COLOURS, "os^v<>DPX*hpdH", strict=True), strict=True))
 """The same colour and marker for a model in every picture."""
 
 
@@ -43,8 +43,8 @@ def plot_alignments(results: Results, path: Path) -> None:
     panels = grid.flat[: len(benches)]
     for empty in grid.flat[len(benches) :]:
         empty.remove()
-    parts = [variant for variant in ABLATIONS if variant not in HALVED]
-    groups = [("ablations", parts, "0.7", "."), ("on a frozen encoder", ENCODED, "0.4", "+")]
+    parts = [variant for variant in (*ABLATIONS, *AVERAGED) if variant not in HALVED]
+    groups = [("ablations, averages of weights", parts, "0.7", "."), ("on a frozen encoder", ENCODED, "0.4", "+")]
     groups += [(model.name, (model,), *LOOKS[model.name]) for model in SHOWN]
     for bench, axes in zip(benches, panels, strict=True):
         for label, variants, colour, marker in groups:

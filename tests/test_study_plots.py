@@ -49,7 +49,7 @@ def test_an_alignment_is_drawn_with_what_it_finds_across_and_its_accuracy_upward
     panels = {axes.get_title(): axes for axes in drawn[0].axes}
     assert {bench: points(axes) for bench, axes in panels.items()} == {
         "snli22k": {"ESIM": [(75, 50)]},
-        "sick": {"DA": [(25, 50), (50, 75)], "ablations": [(37.5, 62.5)]},
+        "sick": {"DA": [(25, 50), (50, 75)], "ablations, averages of weights": [(37.5, 62.5)]},
     }
     assert {bench: axes.lines[-1].get_xdata() for bench, axes in panels.items()} == {
         "snli22k": [12.5, 12.5],
@@ -57,4 +57,8 @@ def test_an_alignment_is_drawn_with_what_it_finds_across_and_its_accuracy_upward
     }
     labels = {(axes.get_xlabel(), axes.get_ylabel()) for axes in panels.values()}
     assert labels == {("weight on the same word, %", "test accuracy, %")}
-    assert {text.get_text() for text in drawn[0].legends[0].get_texts()} == {"DA", "ESIM", "ablations"}
+    assert {text.get_text() for text in drawn[0].legends[0].get_texts()} == {
+        "DA",
+        "ESIM",
+        "ablations, averages of weights",
+    }

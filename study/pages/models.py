@@ -8,7 +8,7 @@ from study.ensembles import held_ensemble
 from study.markdown import NO_BREAK, percent, spread, table
 from study.pages.claims import behind
 from study.peers import PEERS
-from study.plan import BENCHES, ENCODED, HALVED, MODELS, OWN_START, QUICK, jobs
+from study.plan import AVERAGED, BENCHES, ENCODED, OWN_START, QUICK, READERS, jobs
 from study.results import Results, kept
 
 COLUMNS = (
@@ -36,6 +36,9 @@ def page(results: Results) -> str:
         "optimistic. For each model's speed see [Speed](../speed/index.md). The Gaussian Transformer starts from "
         "weights that are ours, since the paper gives none; [from Glorot's](claims.md) it is "
         f"behind{behind(OWN_START, results)}. [The order of the models](order.md) says how that start was found.",
+        "“Averaged” means that an exponential moving average of the weights is chosen on the dev pairs, and tested, in "
+        f"place of the weights themselves ({'; '.join(one.family for one in AVERAGED)}); the [claims](claims.md) say "
+        "what it is worth. The stacked alignment is [of no paper](../models/stacked_alignment.md).",
         "The models on a frozen encoder are not comparable with the others: all-MiniLM-L6-v2 of sentence-transformers "
         "was trained on SNLI's and MultiNLI's pairs and on Flickr30k's captions, from which SNLI's premises come. Its "
         "parameters are not counted.",
@@ -53,7 +56,7 @@ def page(results: Results) -> str:
 
 
 def _models(bench: str, results: Results) -> Iterator[list[str]]:
-    for variant in (*MODELS, *HALVED, *ENCODED):
+    for variant in (*READERS, *ENCODED):
         found = results.get((bench, variant.name), [])
         if found:
             together = held_ensemble(bench, variant)
@@ -74,7 +77,7 @@ def beside_re2(results: Results) -> Iterator[str]:
     """The best of the models without an encoder, bench by bench, beside a model that has no script here."""
     lines = []
     for bench in BENCHES:
-        models = [(v.name, results[bench, v.name]) for v in (*MODELS, *HALVED) if (bench, v.name) in results]
+        models = [(v.name, results[bench, v.name]) for v in READERS if (bench, v.name) in results]
         for which in (which for which in ("test", "hard") if (bench, f"{OTHER}, {which}") in PEERS):
             tested = [(name, of(found, which)) for name, found in models]
             best = sorted((one for one in tested if one[1]), key=lambda one: -mean(one[1]))[:2]
@@ -86,7 +89,7 @@ def beside_re2(results: Results) -> Iterator[str]:
         yield (
             "RE2, a later model, was trained by its authors' code on the same pairs and vectors, with 1.2 million "
             "parameters on `snli10k` and `sick` and 1.8 million on `snli22k`, where it was stopped after 10 epochs. "
-            "There is no public implementation's figure for `mnli20k`."
+            "There is no public implementation's figure for `mnli20k`. No average was taken of RE2's weights."
         )
         yield table(["test pairs", "the best two here without an encoder", OTHER], lines)
 
@@ -115,12 +118,12 @@ def trained(results: Results) -> str:
         f"{f', and {len(found) - done} more of the large one' * (len(found) > done)}: "
         f"{hours:.1f} hours of training, including pauses but not tuning, on "
         f"{'; '.join(machines) or 'no machine yet'}. The small budget plans five seeds on `snli10k` and `sick`, "
-        "except for three of CAFE, the LSTM, the hybrid, the models on a frozen encoder and the gated CNN with 150 "
-        "features, and one of the gated CNN at its own width, which takes a core up to an hour per run; on `snli22k` "
-        f"and `mnli20k` three seeds of the models that train fastest ({'; '.join(QUICK)}; on `mnli20k` without those "
-        "on an encoder) and one of the others, with the gated CNN at 150 features only. Ablations are on `snli10k` and "
-        "`sick`; the Gaussian Transformer from Glorot's start is on `snli22k`, too. `snli58k` is left to the large "
-        "budget."
+        "except for three of CAFE, the stacked alignment, the LSTM, the hybrid, the models on a frozen encoder and the "
+        "gated CNN with 150 features, and one of the gated CNN at its own width, which takes a core up to an hour per "
+        f"run; on `snli22k` and `mnli20k` three seeds of the models that train fastest ({'; '.join(QUICK)}; on "
+        "`mnli20k` without those on an encoder) and one of the others, with the gated CNN at 150 features only. "
+        "Averaged models have three seeds, and none on `mnli20k`. Ablations are on `snli10k` and `sick`; the Gaussian "
+        "Transformer from Glorot's start is on `snli22k`, too. `snli58k` is left to the large budget."
     )
     left_over = "Missing runs, with their seeds, which `make study DATA=folder ENCODER=folder` trains:"
     return "\n\n".join([plan, left_over, "\n".join(runs)] if runs else [plan])

@@ -6,7 +6,7 @@ from typing import Any
 
 from study.markdown import percent, table, uncounted
 from study.pairs import held_of
-from study.plan import BENCHES, ENCODED, HALVED, MODELS
+from study.plan import BENCHES, ENCODED, READERS
 from study.results import Results
 
 
@@ -16,7 +16,7 @@ def page(results: Results) -> str:
     files = {"test": bench.test, **bench.others}
     known = [held_of(bench, file) for file in files.values()]
     classes = [file["classes"].values() if file else () for file in known]
-    models = {v.name: results.get((bench.name, v.name), []) for v in (*MODELS, *HALVED, *ENCODED)}
+    models = {v.name: results.get((bench.name, v.name), []) for v in (*READERS, *ENCODED)}
     trained = {name: found for name, found in models.items() if found}
     lines = [
         ["pairs", *(f"{sum(pairs):,}" if pairs else "–" for pairs in classes)],
