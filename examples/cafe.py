@@ -23,7 +23,7 @@ from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.recurrent import SentenceLSTM
 from nli_common.script import NumClasses, Script
-from nli_common.words import CharacterCNN, WordCharacters, WordVectors
+from nli_common.words import SpelledWords
 from nlilayers import AlignmentFactorization, DecomposableAlign, FactorizationMachine, Highway, IntraAlign
 from nlilayers.masking import masked_max, masked_mean, masked_sum, zero_padding
 from paper_tables.cafe import TABLES
@@ -170,23 +170,18 @@ class WordFeatures(nn.Module):
 
     def __init__(self, config: CAFEConfig, lexicon: Lexicon) -> None:
         super().__init__()
-        self.size = lexicon.dim + 3 * config.char_filters + config.tag_size
-        self.vectors = WordVectors(lexicon)
-        self.characters = WordCharacters(lexicon)
-        sizes = self.characters.num_characters, config.char_size, config.char_filters
-        self.char_cnn = CharacterCNN(*sizes) if config.char_filters else None
+        self.words = SpelledWords(lexicon, config.char_size, config.char_filters)
+        self.size = self.words.dim + config.tag_size
         self.reads_tags = config.tag_size > 0
         self.tags = nn.Embedding(NUM_TAGS, config.tag_size) if self.reads_tags else None
 
     def forward(self, sentence: Sentence) -> Tensor:
         """Words ``(b, n, size)``."""
-        parts = [self.vectors(sentence)]
-        if self.char_cnn is not None:
-            parts.append(self.characters(sentence.tokens, self.char_cnn))
-        if self.tags is not None:
-            pos = torch.zeros_like(sentence.tokens) if sentence.pos is None else sentence.pos
-            parts.append(self.tags(pos.where(pos < NUM_TAGS, 0)))
-        return torch.cat(parts, dim=-1)
+        words: Tensor = self.words(sentence)
+        if self.tags is None:
+            return words
+        pos = torch.zeros_like(sentence.tokens) if sentence.pos is None else sentence.pos
+        return torch.cat([words, self.tags(pos.where(pos < NUM_TAGS, 0))], dim=-1)
 
 
 class AblatedComparison(nn.Module):

@@ -26,7 +26,7 @@ from nli_common.feedforward import feedforward
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.script import NumClasses, Script
-from nli_common.words import CharacterCNN, WordCharacters, WordVectors
+from nli_common.words import SpelledWords
 from nlilayers import AlignmentFactorization, DecomposableAlign, GatedConvEncoder
 from nlilayers.masking import masked_max, masked_mean
 
@@ -77,8 +77,9 @@ class StackedAlignment(nn.Module):
     def __init__(self, config: StackedAlignmentConfig, lexicon: Lexicon) -> None:
         super().__init__()
         d = config.hidden_size
-        self.dim = lexicon.dim + 3 * config.char_filters
-        self.words = nn.Sequential(WordFeatures(config, lexicon), nn.Dropout(config.dropout))
+        words = SpelledWords(lexicon, config.char_size, config.char_filters)
+        self.dim = words.dim
+        self.words = nn.Sequential(words, nn.Dropout(config.dropout))
         self.blocks = nn.ModuleList(AlignmentBlock(self.dim, d if k else 0, config) for k in range(config.num_blocks))
         self.classify = nn.Sequential(
             nn.Dropout(config.dropout),
@@ -116,24 +117,6 @@ class StackedAlignment(nn.Module):
 def pool(x: Tensor, mask: Tensor) -> Tensor:
     """The largest and the mean of each feature over a sentence's words, ``(b, n, d)`` → ``(b, 2 d)``."""
     return torch.cat([masked_max(x, mask), masked_mean(x, mask)], dim=-1)
-
-
-class WordFeatures(nn.Module):
-    """A word's fixed vector beside what convolutions make of its characters."""
-
-    def __init__(self, config: StackedAlignmentConfig, lexicon: Lexicon) -> None:
-        super().__init__()
-        self.vectors = WordVectors(lexicon)
-        self.characters = WordCharacters(lexicon)
-        sizes = self.characters.num_characters, config.char_size, config.char_filters
-        self.char_cnn = CharacterCNN(*sizes) if config.char_filters else None
-
-    def forward(self, sentence: Sentence) -> Tensor:
-        """Words ``(b, n, lexicon.dim + 3 * char_filters)``."""
-        vectors: Tensor = self.vectors(sentence)
-        if self.char_cnn is None:
-            return vectors
-        return torch.cat([vectors, self.characters(sentence.tokens, self.char_cnn)], dim=-1)
 
 
 class AlignmentBlock(nn.Module):

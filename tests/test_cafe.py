@@ -239,8 +239,8 @@ def loops(model: CAFE) -> tuple[Callable[[Sentence, int], list[list[float]]], di
             vector = TINY.vectors[token].float().tolist()
             if model.config.char_filters:
                 known = [1 + LETTERS.index(c) if c in LETTERS[:6] else 0 for c in WORDS[token]]
-                table = weights["encode.0.char_cnn.embedding.weight"]
-                convolutions = [pair(f"encode.0.char_cnn.filters.{i}") for i in range(3)]
+                table = weights["encode.0.words.char_cnn.embedding.weight"]
+                convolutions = [pair(f"encode.0.words.char_cnn.filters.{i}") for i in range(3)]
                 vector += oracles_cafe.character_features([table[c] for c in known], convolutions)
             if model.config.tag_size:
                 vector += weights["encode.0.tags.weight"][tag]
@@ -598,7 +598,7 @@ def test_every_parameter_is_used(options: dict[str, Any]) -> None:
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
     if model.config.char_filters:
-        assert torch.all(model.encode[0].char_cnn.embedding.weight.grad.abs().amax(1) > 0)
+        assert torch.all(model.encode[0].words.char_cnn.embedding.weight.grad.abs().amax(1) > 0)
 
 
 @pytest.mark.parametrize("options", [{}, {"inter_attention": False}, {"factorize": False}], ids=str)

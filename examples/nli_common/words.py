@@ -109,6 +109,30 @@ class CharacterCNN(nn.Module):
         return torch.cat([masked_max(filters(x).relu().mT, mask) for filters in self.filters], dim=-1)
 
 
+class SpelledWords(nn.Module):
+    """Words by their fixed vectors, beside what a :class:`CharacterCNN` makes of their characters.
+
+    Args:
+        lexicon: its vectors, and its words' characters.
+        char_size: width of a character's vector.
+        num_filters: filters of each width; 0 reads no characters.
+    """
+
+    def __init__(self, lexicon: Lexicon, char_size: int, num_filters: int) -> None:
+        super().__init__()
+        self.dim = lexicon.dim + 3 * num_filters
+        self.vectors = WordVectors(lexicon)
+        self.characters = WordCharacters(lexicon)
+        self.char_cnn = CharacterCNN(self.characters.num_characters, char_size, num_filters) if num_filters else None
+
+    def forward(self, sentence: Sentence) -> Tensor:
+        """A sentence's words ``(b, n, dim)``."""
+        vectors: Tensor = self.vectors(sentence)
+        if self.char_cnn is None:
+            return vectors
+        return torch.cat([vectors, self.characters(sentence.tokens, self.char_cnn)], dim=-1)
+
+
 def one_hot_tags(sentence: Sentence, num_tags: int, dtype: torch.dtype) -> Tensor:
     """Part-of-speech tags as ``(b, n, num_tags)`` of ones and zeros; a word without a known tag has zeros only."""
     if sentence.pos is None:
