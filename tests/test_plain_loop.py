@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
+from nli_common.averaging import WeightAverage
 from nli_common.batches import PairDataset, loader
 from nli_common.data import Sentence
 from nli_common.errors import InputError
@@ -74,22 +76,34 @@ def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path: Path) -> None:
     assert found == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_run_keeps_the_average_of_its_steps(tmp_path: Path) -> None:
-    """The weights after each step of one epoch, averaged as a loop averages them; the steps are those of any run."""
-    recipe = dataclasses.replace(RECIPE, epochs=1, ema_decay=0.8)
+def test_a_run_keeps_the_average_of_its_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights after each step, averaged as a loop averages them; steps and checkpoints are those of any run."""
+    recipe = dataclasses.replace(RECIPE, ema_decay=0.3)
     average: dict[str, Tensor] = {}
-    for step, (_, model, _) in enumerate(plain_loop(recipe, 3)):
-        kept = min(0.8, (step + 1) / (10 + step)) if step else 0.0
+    ends: list[tuple[dict[str, Tensor], dict[str, Tensor]]] = [({}, {})] * recipe.epochs
+    for step, (epoch, model, _) in enumerate(plain_loop(recipe, 3)):
+        kept = min(0.3, (step + 1) / (10 + step)) if step else 0.0
         for name, weight in model.named_parameters():
             average[name] = kept * average.get(name, 0.0) + (1 - kept) * weight.detach()
-    (epoch,) = history(recipe, 3, tmp_path / "run")
-    held = load_file(tmp_path / "run" / "model.safetensors")
-    assert held.keys() == model.state_dict().keys()
-    for name in average:
-        torch.testing.assert_close(held[name], average[name], rtol=1e-4, atol=1e-6)
-    assert max((held[name] - weight).abs().max() for name, weight in model.named_parameters()) > 1e-3
+        ends[epoch] = {name: weight.detach().clone() for name, weight in model.named_parameters()}, dict(average)
+    saved: list[tuple[dict[str, Tensor], list[Tensor]]] = []
+
+    def save(path: Path, model: nn.Module, *state: Any, average: WeightAverage, **where: Any) -> None:
+        weights = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+        saved.append((weights, [weight.clone() for weight in average.module.parameters()]))
+
+    monkeypatch.setattr("nli_common.training.save_checkpoint", save)
+    assert len(history(recipe, 3, tmp_path / "run")) == len(saved) == recipe.epochs
+    close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-6)
+    for (weights, mean), (own, expected) in zip(saved, ends, strict=True):
+        close(weights, own)
+        close(mean, list(expected.values()))
+        assert max((weights[name] - expected[name]).abs().max() for name in own) > 1e-3
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
-    assert epoch["dev"] == metrics["dev"]["accuracy"]
+    held, (_, best) = load_file(tmp_path / "run" / "model.safetensors"), ends[metrics["best_epoch"] - 1]
+    assert held.keys() == model.state_dict().keys()
+    close({name: held[name] for name in best}, best)
+    assert metrics["history"][metrics["best_epoch"] - 1]["dev"] == metrics["dev"]["accuracy"]
 
 
 class Clock:

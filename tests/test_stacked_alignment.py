@@ -99,6 +99,7 @@ def embedded(model: StackedAlignment, token: int) -> list[float]:
     parts = model.words[0].char_cnn
     if parts is None:
         return vector
+    assert parts.embedding.embedding_dim == SMALL["char_size"]
     known = [1 + "135w".index(c) if c in "135w" else 0 for c in LEXICON.words[token]]
     table = parts.embedding.weight.tolist()
     convolutions = [(layer.weight.tolist(), layer.bias.tolist()) for layer in parts.filters]
@@ -119,6 +120,9 @@ def test_the_whole_forward_equals_the_loop(
 ) -> None:
     sizes = {"num_blocks": blocks, "context_layers": layers, "kernel_size": kernel_size, "char_filters": filters}
     model = model_of(seed, **sizes)
+    for block in model.blocks:
+        assert {(len(block.encode.blocks), part.kernel_size) for part in block.encode.blocks} == {(layers, kernel_size)}
+        assert block.compare.factorize.concat.factors.shape[1] == SMALL["num_factors"]
     logits = model(premise, hypothesis)
     row = seed % len(logits)
     a, b = ([embedded(model, token) for token in s.tokens[row][s.mask[row]]] for s in (premise, hypothesis))
@@ -239,6 +243,7 @@ def test_dropout_stands_where_it_is_said_to_in_training_alone() -> None:
     inside = [f"blocks.{k}.{part}" for k in range(2) for part in ("encode.dropout", "align.feedforward.0")]
     inside += [f"blocks.{k}.compare.merge.0" for k in range(2)]
     assert sorted(found) == sorted(["words.1", *inside, "classify.0", "classify.2"])
+    assert {model.get_submodule(name).p for name in found} == {0.5}
     for name in found:
         model.get_submodule(name).p = 0.0
     expected = model(pair, pair)

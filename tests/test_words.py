@@ -7,12 +7,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
-from nli_common.words import LONGEST_WORD, WordCharacters, WordVectors, one_hot_tags
+from nli_common.words import LONGEST_WORD, SpelledWords, WordCharacters, WordVectors, one_hot_tags
 from strategies import normal
 
 words = st.lists(st.text(max_size=LONGEST_WORD + 3), min_size=1, max_size=6, unique=True)
@@ -54,6 +54,22 @@ def test_a_network_reads_each_distinct_word_once_and_a_graph_gives_the_same() ->
     torch._dynamo.reset()
     compiled = torch.compile(lambda t: characters(t, spelled), fullgraph=True, backend="eager")
     assert torch.equal(compiled(tokens), eager)
+
+
+def test_padding_has_no_characters() -> None:
+    """A word that padding alone holds, of letters with huge vectors, reaches nothing, and no gradient reaches it."""
+    lexicon = Lexicon(["zz", "ab", "ba"], torch.ones(3, 2))
+    words = SpelledWords(lexicon, 4, 3)
+    assert words.char_cnn is not None
+    table = words.char_cnn.embedding.weight
+    z = 1 + lexicon.alphabet.index("z")
+    nn.init.constant_(table[z], 1e20)
+    features = words(Sentence(torch.tensor([[1, 2], [2, 0]]), torch.tensor([[True, True], [True, False]]), None))
+    assert features.shape == (2, 2, words.dim) and words.dim == 2 + 3 * 3
+    assert torch.all(features[1, 1] == 0) and torch.all(features[0].abs().sum(-1) > 0)
+    (features**2).sum().backward()
+    assert table.grad is not None and torch.all(table.grad[z] == 0) and torch.all(table.grad.isfinite())
+    assert all(p.grad is not None and torch.all(p.grad.isfinite()) for p in words.parameters())
 
 
 def test_gradients_of_a_repeated_word_add_up() -> None:

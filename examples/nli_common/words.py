@@ -126,11 +126,12 @@ class SpelledWords(nn.Module):
         self.char_cnn = CharacterCNN(self.characters.num_characters, char_size, num_filters) if num_filters else None
 
     def forward(self, sentence: Sentence) -> Tensor:
-        """A sentence's words ``(b, n, dim)``."""
+        """A sentence's words ``(b, n, dim)``, 0 at padding."""
         vectors: Tensor = self.vectors(sentence)
         if self.char_cnn is None:
             return vectors
-        return torch.cat([vectors, self.characters(sentence.tokens, self.char_cnn)], dim=-1)
+        spelled = self.characters(sentence.tokens, self.char_cnn)
+        return torch.cat([vectors, zero_padding(spelled, sentence.mask)], dim=-1)
 
 
 def one_hot_tags(sentence: Sentence, num_tags: int, dtype: torch.dtype) -> Tensor:
