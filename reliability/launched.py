@@ -1,4 +1,4 @@
-"""A training script under a launcher: two processes at half the batch each, and one process with all of it."""
+"""A training script in float64 under a launcher: two processes at half the batch each, and one process with all of it."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from nli_common.generated import generated_pairs
 from reliability.transforms import difference
 
 ROOT = Path(__file__).parent.parent
-SCRIPT = ROOT / "examples" / "decomposable_attention.py"
+SCRIPT = ROOT / "reliability" / "in_float64.py"
 RECIPE = ("--hidden-size", "20", "--dropout", "0", "--intra-attention", "--optimizer", "adagrad", "--lr", "0.05")
 PLAIN = (sys.executable,)
 BATCH = 16

@@ -104,8 +104,8 @@ def page(held: dict[str, Any]) -> str:
         f'("{held["limits"]["fully_shard"]}"); here `ignored_params` excludes them, and their gradients are '
         "averaged by hand.",
         _parallel_table(held["parallel"]),
-        "A training script on two processes at half the batch each, against one process: every accuracy and every "
-        "confusion is equal. Two processes that were killed and restarted end with bit-identical results to two "
+        "A training script in float64 on two processes at half the batch each, against one process: every accuracy and "
+        "every confusion is equal. Two processes that were killed and restarted end with bit-identical results to two "
         "that were not.",
         _launched_table(held["launched"]),
         "### Workers, copies, other dtypes and devices",
