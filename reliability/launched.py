@@ -1,4 +1,4 @@
-"""A training script in float64 under a launcher: two processes at half the batch each, and one process with all of it."""
+"""A script under a launcher, in float64: two processes at half the batch each, and one process with all of it."""
 
 import contextlib
 import json
