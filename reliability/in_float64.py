@@ -1,7 +1,7 @@
 """The Decomposable Attention's script, with all of its numbers in float64.
 
 Adagrad and Adam divide a gradient by its size: one that would be 0 but for rounding takes a step as long as any other,
-in a direction that is chance. In float32 two sums of the same numbers in another order can so end far apart.
+in a direction that is chance. So in float32, two runs that add the same numbers in another order can end far apart.
 """
 
 import runpy
