@@ -9,11 +9,13 @@ from torch import nn
 
 from nli_common.corpora import Pair
 from nli_common.generated import (
+    ACTIONS,
     ANTONYM,
     HYPERNYM,
     LABELS,
     NOUN_NUMBER,
     NUMBERS,
+    PLACES,
     SYNONYM,
     VERB_NUMBER,
     _split_of,
@@ -40,10 +42,24 @@ def test_every_phenomenon_and_label_has_its_share(pairs: list[Pair]) -> None:
     assert all(abs(labels[label] / len(pairs) - 1 / 3) < 0.02 for label in LABELS)
 
 
-@pytest.mark.parametrize("phenomenon", ["quantifier", "number", "conjunction"])
+BALANCED = dict.fromkeys(("quantifier", "number", "negation", "conjunction"), LABELS)
+BALANCED["hypernym"] = ("entailment", "neutral")
+
+
+@pytest.mark.parametrize("phenomenon", BALANCED)
 def test_labels_are_balanced_where_logic_permits(pairs: list[Pair], phenomenon: str) -> None:
     labels = Counter(pair.label for pair in pairs if pair.phenomenon == phenomenon)
-    assert all(abs(labels[label] / labels.total() - 1 / 3) < 0.05 for label in LABELS)
+    assert set(labels) == set(BALANCED[phenomenon])
+    assert all(abs(count / labels.total() - 1 / len(labels)) < 0.05 for count in labels.values())
+
+
+def test_negated_hypotheses_have_the_labels_of_affirmed_ones(pairs: list[Pair]) -> None:
+    """So neither "not" nor its absence in a hypothesis says what its label is."""
+    for negated in (False, True):
+        labels = Counter(
+            pair.label for pair in pairs if pair.phenomenon == "negation" and ("not" in pair.hypothesis) == negated
+        )
+        assert all(abs(labels[label] / labels.total() - 1 / 3) < 0.05 for label in LABELS)
 
 
 def test_half_of_the_role_pairs_are_reversed(pairs: list[Pair]) -> None:
@@ -181,19 +197,46 @@ def test_conjunctions_follow_from_their_words(pairs: list[Pair]) -> None:
             assert pair.label == ("entailment" if "and" in pair.premise else "neutral")
 
 
+def test_a_premise_denies_one_place_and_leaves_the_others_open(pairs: list[Pair]) -> None:
+    """Entailed is the only place that the premise allows, neutral one of several, contradicted one that it excludes."""
+    everywhere = frozenset(PLACES)
+    for pair in (pair for pair in pairs if pair.phenomenon == "negation" and "not" not in pair.hypothesis):
+        subject, place = pair.hypothesis[:3], pair.hypothesis[-1]
+        doing = pair.hypothesis[3]
+        affirmed, _, denied = " ".join(pair.premise).partition(" but not in the ")
+        possible = everywhere - {denied}
+        if "not" in affirmed.split():
+            assert affirmed.split()[:-1] == [*subject, "not", doing, "in", "the"] and not denied
+            possible = everywhere - {affirmed.split()[-1]}
+        elif affirmed.split() != [*subject, doing]:
+            assert affirmed.split()[:-1] == [*subject, doing, "in", "the"]
+            possible &= {affirmed.split()[-1]}
+        assert 0 < len(possible) < len(everywhere)
+        follows = possible == {place}
+        assert pair.label == ("entailment" if follows else "neutral" if place in possible else "contradiction")
+
+
 def test_negation_turns_inclusion_round(pairs: list[Pair]) -> None:
     """Not doing it is not doing it anywhere; not doing it here says nothing of elsewhere."""
-    for pair in (pair for pair in pairs if pair.phenomenon == "negation"):
-        denied = ["not" in side for side in pair[:2]]
-        if denied != [True, True]:
-            assert pair.label == "contradiction"
-            continue
+    for pair in (pair for pair in pairs if pair.phenomenon == "negation" and "not" in pair.hypothesis):
         bare = [[word for word in side if word != "not"] for side in pair[:2]]
+        if "not" not in pair.premise:
+            assert pair.label == "contradiction" and bare[0] == bare[1]
+            continue
         places = ["in" in side for side in bare]
         if places == [False, False]:
             assert pair.label == "entailment" and [SYNONYM.get(w, w) for w in bare[0]] != bare[0]
         else:
             assert pair.label == ("entailment" if places == [False, True] else "neutral")
+
+
+def test_actions_have_opposites_and_keep_their_roles(pairs: list[Pair]) -> None:
+    """Who pushes does not pull: the one word differs, the two nouns stay where they were."""
+    acting = [pair for pair in pairs if pair.phenomenon == "antonym" and set(pair.hypothesis) & set(ACTIONS)]
+    assert len(acting) > 0.02 * len(pairs) and len(ACTIONS) == len(set(ACTIONS))
+    for pair in acting:
+        changed = [(a, b) for a, b in zip(pair.premise, pair.hypothesis, strict=True) if a != b]
+        assert changed == [(ANTONYM[verb], verb) for verb in pair.hypothesis if verb in ACTIONS]
 
 
 def test_each_split_has_its_share_of_pairs_and_of_combinations() -> None:

@@ -31,7 +31,13 @@ from decomposable_attention import DecomposableAttention, DecomposableAttentionC
 from nli_common.batches import PairDataset, loader
 from nli_common.corpora import Pair
 from nli_common.data import Corpus
-from nli_common.generated import ANTONYMS, KINDS, SYNONYMS, generated_corpus
+from nli_common.generated import (
+    ANTONYMS,
+    KINDS,
+    OPPOSITES,
+    SYNONYMS,
+    generated_corpus,
+)
 from nli_common.lexicon import Lexicon
 
 # %%
@@ -50,7 +56,7 @@ from nli_common.lexicon import Lexicon
 train, test = generated_corpus(4000, "train"), generated_corpus(1000, "test")
 words = list(dict.fromkeys([*train.words, *test.words]))
 groups = [[kind, *nouns.split()] for kind, nouns in KINDS.items()] + [
-    line.split() for line in (*SYNONYMS, *ANTONYMS)
+    line.split() for line in (*SYNONYMS, *ANTONYMS, *OPPOSITES)
 ]
 group_of = {word: number for number, group in enumerate(groups) for word in group}
 

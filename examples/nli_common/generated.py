@@ -40,17 +40,26 @@ SYNONYMS = (
 ANTONYMS = ("big small", "old young", "happy sad", "clean dirty", "wet dry", "rich poor", "quiet loud", "thin fat")
 COLOURS = ["red", "green", "blue", "yellow", "black", "white", "brown", "grey"]
 PLACES = ["park", "street", "kitchen", "garden", "station", "market", "forest", "office"]
-ACTIONS = ["chasing", "watching", "following", "pushing", "helping", "greeting"]
+OPPOSITES = (
+    "chasing fleeing",
+    "following leading",
+    "pushing pulling",
+    "helping hindering",
+    "praising scolding",
+    "greeting ignoring",
+)
 COMPARISONS = ["taller", "older", "faster", "stronger", "heavier"]
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 HYPERNYM = {noun: kind for kind, nouns in KINDS.items() for noun in nouns.split()}
 NOUNS = list(HYPERNYM)
 VERBS = [verb for pair in SYNONYMS for verb in pair.split()]
+SIZES = [size for pair in ANTONYMS for size in pair.split()]
+ACTIONS = [action for pair in OPPOSITES for action in pair.split()]
 NOUN_NUMBER = {noun: i for i, noun in enumerate((*NOUNS, *KINDS))}
 VERB_NUMBER = {verb: i for i, verb in enumerate((*VERBS, *ACTIONS, *COMPARISONS))}
 SYNONYM = {a: b for pair in SYNONYMS for a, b in (pair.split(), pair.split()[::-1])}
-ANTONYM = {a: b for pair in ANTONYMS for a, b in (pair.split(), pair.split()[::-1])}
+ANTONYM = {a: b for pair in (*ANTONYMS, *OPPOSITES) for a, b in (pair.split(), pair.split()[::-1])}
 PLURAL = {noun: noun.removesuffix("fox") + "foxes" if noun == "fox" else noun + "s" for noun in (*NOUNS, *KINDS)}
 PLURAL["craftsman"] = "craftsmen"
 
@@ -58,7 +67,7 @@ TAGS = (
     dict.fromkeys((*NOUNS, *KINDS, *PLACES), "NN")
     | dict.fromkeys(PLURAL.values(), "NNS")
     | dict.fromkeys((*VERBS, *ACTIONS), "VBG")
-    | dict.fromkeys((*ANTONYM, *COLOURS), "JJ")
+    | dict.fromkeys((*SIZES, *COLOURS), "JJ")
     | dict.fromkeys(COMPARISONS, "JJR")
     | dict.fromkeys((*NUMBERS, "zero"), "CD")
     | dict.fromkeys(["the", "all", "every", "most", "some", "several", "no", "few"], "DT")
@@ -135,14 +144,14 @@ def _siblings(noun: str) -> list[str]:
 
 
 def _scene(random: Random, split: Split) -> Scene:
-    """A noun (one time in four the name of its kind) and a verb, with one or two of three details."""
-    noun, verb = _combination(random, split, random.choice([NOUNS, NOUNS, NOUNS, list(KINDS)]), VERBS)
+    """A noun (every other time the name of its kind) and a verb, with one or two of three details."""
+    noun, verb = _combination(random, split, random.choice([NOUNS, list(KINDS)]), VERBS)
     kept = random.sample(("size", "colour", "place"), random.choice([1, 2]))
     return _with_details(random, Scene(noun, verb), kept)
 
 
 def _with_details(random: Random, scene: Scene, names: list[str]) -> Scene:
-    drawn = {"size": random.choice(list(ANTONYM)), "colour": random.choice(COLOURS), "place": random.choice(PLACES)}
+    drawn = {"size": random.choice(SIZES), "colour": random.choice(COLOURS), "place": random.choice(PLACES)}
     return scene._replace(**{name: drawn[name] for name in names})
 
 
@@ -184,18 +193,32 @@ def _unrelated(random: Random, scene: Scene) -> Scene:
 
 
 def _negated(random: Random, split: Split, label: str) -> Drawn:
+    """What is not so: the hypothesis denies, or the premise denies what the hypothesis affirms."""
+    scene = Scene(*_combination(random, split, NOUNS, VERBS))
+    here, elsewhere = (scene._replace(place=place) for place in random.sample(PLACES, 2))
+    denial = random.choice([_denied, _affirmed])
+    return Drawn("negation", *denial(random, label, scene, here, elsewhere))
+
+
+def _denied(random: Random, label: str, scene: Scene, here: Scene, elsewhere: Scene) -> tuple[str, str]:
     """Negation turns inclusion round: "not resting" entails "not resting in the park"."""
-    noun, verb = _combination(random, split, NOUNS, VERBS)
-    scene, place = Scene(noun, verb), random.choice(PLACES)
     if random.random() < 0.5:
-        hypothesis = scene._replace(place=place)
-        premise = {"entailment": scene, "neutral": hypothesis._replace(place=_other(random, PLACES, place))}
+        hypothesis, premise = here, {"entailment": scene, "neutral": elsewhere}
     else:
-        hypothesis = scene
-        premise = {"entailment": scene._replace(verb=SYNONYM[verb]), "neutral": scene._replace(place=place)}
-    if label == "contradiction":
-        return Drawn("negation", hypothesis.text(), hypothesis.text(negated=True))
-    return Drawn("negation", premise[label].text(negated=True), hypothesis.text(negated=True))
+        hypothesis, premise = scene, {"entailment": scene._replace(verb=SYNONYM[scene.verb]), "neutral": here}
+    negated = hypothesis.text(negated=True)
+    return (hypothesis.text() if label == "contradiction" else premise[label].text(negated=True)), negated
+
+
+def _affirmed(random: Random, label: str, scene: Scene, here: Scene, elsewhere: Scene) -> tuple[str, str]:
+    """Denying one place leaves the others open: "resting but not in the park" may be resting in the garden."""
+    not_here, not_elsewhere = (f"but not in the {place.place}" for place in (here, elsewhere))
+    premises = {
+        "entailment": [f"{here.text()} {not_elsewhere}"],
+        "neutral": [f"{scene.text()} {not_elsewhere}", elsewhere.text(negated=True)],
+        "contradiction": [f"{elsewhere.text()} {not_here}", f"{scene.text()} {not_here}", here.text(negated=True)],
+    }
+    return random.choice(premises[label]), here.text()
 
 
 def _quantified(random: Random, split: Split, label: str) -> Drawn:
@@ -243,7 +266,7 @@ def _count(bound: str, number: int, noun: str, verb: str) -> str:
 
 
 def _acting(random: Random, split: Split, label: str) -> Drawn:
-    """Who does what to whom: turned round, it may or may not be true; denied, it is false."""
+    """Who does what to whom: turned round, it may or may not be true; of an opposite action, it is false."""
     noun, verb = _combination(random, split, NOUNS, ACTIONS)
     other, place = _other(random, NOUNS, noun), random.choice(["", f"in the {random.choice(PLACES)}"])
     hypothesis = f"the {noun} is {verb} the {other} {place}"
@@ -251,7 +274,7 @@ def _acting(random: Random, split: Split, label: str) -> Drawn:
         return Drawn("role reversal", hypothesis, hypothesis)
     if label == "neutral":
         return Drawn("role reversal", f"the {other} is {verb} the {noun} {place}", hypothesis)
-    return Drawn("negation", f"the {noun} is not {verb} the {other} {place}", hypothesis)
+    return Drawn("antonym", f"the {noun} is {ANTONYM[verb]} the {other} {place}", hypothesis)
 
 
 def _comparing(random: Random, split: Split, label: str) -> Drawn:
