@@ -54,7 +54,9 @@ class Case:
 
 
 CASES = {
-    "Decomposable Attention": Case("decomposable_attention", ("--hidden-size", "8", "--intra-attention")),
+    "Decomposable Attention, averaged weights": Case(
+        "decomposable_attention", ("--hidden-size", "8", "--intra-attention", "--ema-decay", "0.9")
+    ),
     "LSTM and attention": Case("lstm_attention", ("hybrid-model", "--hidden-size", "8")),
 }
 

@@ -11,7 +11,7 @@ from reliability.faults import CASES, HERE, Attack, TableAttack, Tally, page, wo
 @pytest.fixture(scope="module")
 def attack() -> Iterator[Attack]:
     with workplace() as folder:
-        yield Attack(CASES["Decomposable Attention"], Path(folder))
+        yield Attack(CASES["Decomposable Attention, averaged weights"], Path(folder))
 
 
 def held(tally: Tally, strikes: int) -> None:
