@@ -97,7 +97,7 @@ def weights():
 before = weights()
 optimizer = torch.optim.Adam(model.parameters(), lr=1.5e-3, fused=True)
 batches = loader(dataset(train), 32, seed=0)
-for epoch in range(5):
+for epoch in range(10):
     batches.batch_sampler.start_epoch(epoch)
     for batch in batches:
         loss = cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
@@ -160,10 +160,9 @@ figure.set_label(
 # find each other already, for their vectors are alike; but so do some that have
 # nothing to do with each other. Training sharpens the rows that decide about the
 # label, those of nouns and adjectives first. Not every row gets better: *sleeping*
-# looked mostly at *napping* before, and looks at *musician* after. What has no
-# counterpart, such as *garden*, has to look somewhere all the same. The token
-# ``NULL`` stands before each sentence for such words, and any other word may serve as
-# well.
+# does not settle on *napping*. What has no counterpart, such as *garden*, has to look
+# somewhere all the same. The token ``NULL`` stands before each sentence for such
+# words, and any other word may serve as well.
 #
 # Both directions
 # ---------------

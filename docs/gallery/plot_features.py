@@ -46,7 +46,7 @@ from nli_common.lexicon import Lexicon
 # tags and make everything small. The corpus is generated, and the word vectors are
 # random.
 
-train, test = generated_corpus(4000, "train"), generated_corpus(1000, "test")
+train, test = generated_corpus(8000, "train"), generated_corpus(1000, "test")
 lexicon = Lexicon.random(dict.fromkeys([*train.words, *test.words]), 64)
 config = CAFEConfig(
     encoder_size=32,
@@ -150,24 +150,22 @@ figure.set_label(
     "Four heat maps, the six features down and the words across: premise and "
     "hypothesis of both pairs. Most cells are alike in both pairs. inter_sub is "
     "near 0 where a word has found itself, and stands out at brown, which the first "
-    "hypothesis lacks, and at young in the second pair. inter_mul is large at words "
-    "that both sentences share."
+    "hypothesis lacks, and at old and young in the second pair. inter_mul is large "
+    "at nouns, verbs and adjectives that both sentences share."
 )
 
 # %%
 # Each column is a word, each row one of its six numbers. The colours are on a
 # logarithmic scale beyond 1 and -1. Compare the upper maps with the lower ones:
 #
-# - *inter_sub*, the difference, is mostly near 0 where a word has found itself in the
-#   other sentence. It is farthest from 0 at *brown* above, which the hypothesis does
-#   not mention, and at *young* below; *old* below is hardly farther from it than
-#   *dog*, which has found itself.
-# - *inter_mul*, the product, is strong for words that both sentences share, such as
-#   *sleeping*. *brown* is weakest above. *old* is strongest above, and no stronger
-#   than *the* below.
+# - *inter_sub*, the difference, is near 0 where a word has found itself in the other
+#   sentence. It is farthest from 0 at *brown* above, which the hypothesis does not
+#   mention, and at *old* and *young* below.
+# - *inter_mul*, the product, is large at *old* above, at *brown* below, and at *dog*
+#   and *sleeping* in both pairs: words that both sentences share and that say
+#   something. It is small at the words that inter_sub marks.
 # - The *intra* rows of the premise are the same in both pairs, as they must be. They
-#   know one sentence alone. They tell kinds of words apart: *is* has numbers unlike
-#   those of all others.
+#   know one sentence alone, and are largest at *brown*.
 #
 # The paper saw the same in its trained model: *inter_mul* spikes at words that are
 # alike, *inter_sub* at words that are in conflict.

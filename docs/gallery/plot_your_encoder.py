@@ -38,7 +38,7 @@ from nlilayers.masking import masked_max, masked_mean
 #
 # where ``NAME`` is a model's name or folder. Nothing below changes.
 
-pairs = list(generated_pairs(3000, "train"))
+pairs = list(generated_pairs(6000, "train"))
 tests = list(generated_pairs(500, "test"))
 
 words = sorted({word for pair in pairs for word in pair.premise + pair.hypothesis})

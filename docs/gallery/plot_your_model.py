@@ -74,7 +74,7 @@ class Matcher(nn.Module):
 # hard, its *phenomenon*. We train the model twice: as it is, and with a
 # :class:`~nlilayers.GatedConvEncoder` that shows each word its neighbours.
 
-train, test = generated_corpus(3000, "train"), generated_corpus(2000, "test")
+train, test = generated_corpus(6000, "train"), generated_corpus(2000, "test")
 lexicon = Lexicon.random(dict.fromkeys([*train.words, *test.words]), 64)
 phenomena = sorted({*train.phenomena, *test.phenomena})
 train_set, test_set = (
@@ -138,7 +138,7 @@ figure.set_label(
 )
 
 # %%
-# Most phenomena need no word order, and the two models differ little or somewhat.
+# Most phenomena need no word order, and the two models hardly differ.
 # *role reversal* is another matter: "the dog is chasing the cat" and "the cat is
 # chasing the dog" have the same words. A model that aligns words without knowing
 # their order cannot tell the two apart, however long it is trained. It can only
