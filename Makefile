@@ -8,7 +8,6 @@ READY := $(VENV)/.ready
 
 # Small models without dropout show what word order is worth in a minute; one thread each is fastest at this size.
 DEMO := --hidden-size 64 --vector-size 64 --dropout 0 --no-glorot --optimizer adam --lr 1e-3 --batch-size 32 --epochs 10
-SIDES := --distances two-sided --max-distance 3
 DEMO_RUNS ?= runs/demo
 DATA ?= data
 BUDGET ?= cpu
@@ -18,7 +17,8 @@ ATTACKS := precision spread portable faults hostile installing
 
 demo: $(READY)  ## Decomposable Attention, with and without word order, on the generated corpus
 	OMP_NUM_THREADS=1 $(BIN)/python examples/decomposable_attention.py train $(DEMO) --output $(DEMO_RUNS)/vanilla
-	OMP_NUM_THREADS=1 $(BIN)/python examples/decomposable_attention.py train $(DEMO) --output $(DEMO_RUNS)/intra --intra-attention $(SIDES)
+	OMP_NUM_THREADS=1 $(BIN)/python examples/decomposable_attention.py train $(DEMO) --output $(DEMO_RUNS)/intra \
+		--intra-attention --distances two-sided --max-distance 3
 	$(BIN)/python examples/compare.py $(DEMO_RUNS)/vanilla $(DEMO_RUNS)/intra
 
 test: $(READY)  ## tests, doctests and the code of README and pages; a process for each core, up to four

@@ -151,7 +151,7 @@ figure.set_label(
     "hypothesis of both pairs. Most cells are alike in both pairs. inter_sub is "
     "near 0 where a word has found itself, and stands out at brown, which the first "
     "hypothesis lacks, and at old and young in the second pair. inter_mul is large "
-    "at nouns, verbs and adjectives that both sentences share."
+    "at old, brown, dog and sleeping where both sentences have them."
 )
 
 # %%
@@ -165,7 +165,7 @@ figure.set_label(
 #   and *sleeping* in both pairs: words that both sentences share and that say
 #   something. It is small at the words that inter_sub marks.
 # - The *intra* rows of the premise are the same in both pairs, as they must be. They
-#   know one sentence alone, and are largest at *brown*.
+#   know one sentence alone. *intra_cat* and *intra_mul* are farthest from 0 at *brown*.
 #
 # The paper saw the same in its trained model: *inter_mul* spikes at words that are
 # alike, *inter_sub* at words that are in conflict.
