@@ -1,9 +1,12 @@
 """The moving average of weights against its formula, and against a loop that keeps every step."""
 
+import contextlib
+
 import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from nli_common.averaging import WeightAverage
 from strategies import normal
@@ -79,6 +82,33 @@ def test_an_error_within_gives_the_model_its_own_weights_back() -> None:
         assert not torch.equal(model.weight, own[0])
         raise KeyboardInterrupt
     assert torch.equal(model.weight, own[0]) and torch.equal(model.bias, own[1])
+
+
+@pytest.mark.parametrize("operation", range(5))
+def test_an_interruption_at_the_entry_costs_neither_the_weights_nor_the_average(operation: int) -> None:
+    """At any operation before the block is entered, of which there are four: the weights are kept, and exchanged."""
+
+    class Interrupted(TorchDispatchMode):
+        left = operation
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            result = function(*args, **(kwargs or {}))
+            if function in (torch.ops.aten.clone.default, torch.ops.aten.copy_.default):
+                self.left -= 1
+                if self.left == -1:
+                    raise KeyboardInterrupt
+            return result
+
+    model = nn.Linear(3, 2)
+    average = WeightAverage(model, 0.5)
+    first = moved(model, 1)
+    average.update()
+    own, interrupted = moved(model, 2), Interrupted()
+    with interrupted, contextlib.suppress(KeyboardInterrupt), average.in_use():
+        assert operation == 4
+        interrupted.left = 100
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), own, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(average.module.parameters(), first, strict=True))
 
 
 def test_an_average_learns_from_the_weights_alone() -> None:

@@ -4,7 +4,7 @@ At a constant learning rate the weights move about a good place without coming t
 (Polyak, Juditsky 1992, https://doi.org/10.1137/0330046).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -38,11 +38,13 @@ class WeightAverage(AveragedModel):
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Within, the model's weights are the average; afterwards they are its own again."""
-        self._exchange()
+        (trained,) = self._trained
+        own = [weight.detach().clone() for weight in trained]
         try:
+            self._give(self.module.parameters())
             yield
         finally:
-            self._exchange()
+            self._give(own)
 
     @torch.no_grad()
     def _fade(self, averages: Tensors, weights: Tensors, steps: Tensor | int) -> None:
@@ -51,8 +53,6 @@ class WeightAverage(AveragedModel):
         torch._foreach_lerp_(averages, weights, 1 - min(self.decay, t / (9 + t)))
 
     @torch.no_grad()
-    def _exchange(self) -> None:
-        for average, weight in zip(self.module.parameters(), *self._trained, strict=True):
-            kept = weight.clone()
-            weight.copy_(average)
-            average.copy_(kept)
+    def _give(self, values: Iterable[Tensor]) -> None:
+        for weight, value in zip(*self._trained, values, strict=True):
+            weight.copy_(value)
