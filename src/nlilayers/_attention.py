@@ -20,6 +20,7 @@ from nlilayers._checks import (
     require_sequence,
     require_tolerance,
 )
+from nlilayers._denormals import hide_denormals
 from nlilayers._known_priors import lets_see_itself
 from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
@@ -155,7 +156,7 @@ class GaussianSelfAttention(nn.Module):
             weights = self._weights(queries, keys, mask, zero_rows=not lets_see_itself(self.prior))
             y = _side_by_side(functional.attend(self.dropout(weights), values))
         else:
-            y = self._in_passages(projected, mask, window)
+            y = self._in_passages(projected, mask, self._block_bias(window, queries, keys, mask))
         # With a bias, what leaves out_proj is not 0 where its input is.
         return zero_padding(self.out_proj(y), mask)
 
@@ -176,7 +177,8 @@ class GaussianSelfAttention(nn.Module):
         window = self._window_in_blocks(queries, keys, mask)
         if window is None:
             return self._masked_mass(queries, keys, mask)
-        scores = functional.windowed_scores(queries, keys, self._block_bias(window), mask, self.scale)
+        log_bias = self._block_bias(window, queries, keys, mask)
+        scores = functional.windowed_scores(queries, keys, log_bias, mask, self.scale)
         normalizer = rearrange(scores.logsumexp(-1), "b h blocks i -> b h (blocks i)")[:, :, : x.shape[1]]
         # As many keys beyond the window on either side as the sentence has words: no word has more.
         beyond = [side[..., window + 1 :] for side in self._both_sides(x.shape[1])]
@@ -204,8 +206,7 @@ class GaussianSelfAttention(nn.Module):
     def _heads(self, projected: Tensor) -> Tensor:
         return rearrange(projected, "b n (qkv h d) -> qkv b h n d", qkv=3, h=self.num_heads)
 
-    def _in_passages(self, projected: Tensor, mask: Tensor | None, window: int) -> Tensor:
-        log_bias = self._block_bias(window)
+    def _in_passages(self, projected: Tensor, mask: Tensor | None, log_bias: Tensor) -> Tensor:
         size = log_bias.shape[-2]
         passages = cut_into_passages(projected, size)
         masks = [None] * len(passages) if mask is None else cut_into_passages(mask, size)
@@ -218,9 +219,9 @@ class GaussianSelfAttention(nn.Module):
 
     def _weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None, *, zero_rows: bool) -> Tensor:
         scores = functional.attention_scores(queries, keys, self.scale)
-        return functional.self_attention_weights(
-            scores, self._log_bias(*scores.shape[2:]), mask, self._window_asked_for(), zero_rows=zero_rows
-        )
+        log_bias = self._log_bias(*scores.shape[2:])
+        log_bias = hide_denormals(log_bias, _diagonal(log_bias), queries, keys, mask, self.scale)
+        return functional.self_attention_weights(scores, log_bias, mask, self._window_asked_for(), zero_rows=zero_rows)
 
     def _window_asked_for(self) -> int | None:
         """The largest distance that is attended to; ``"auto"`` has none, and leaves out only what cannot matter."""
@@ -240,18 +241,24 @@ class GaussianSelfAttention(nn.Module):
         """The bias of a first word for each word behind it, and of a last one for those before, ``(..., length)``."""
         return self._log_bias(1, length)[..., 0, :], self._log_bias(length, 1)[..., :, 0]
 
-    def _block_bias(self, window: int) -> Tensor:
+    def _block_bias(self, window: int, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         """The bias of a block's words for their own block and the two beside it: a slice of the matrix of all three."""
         size = block_size(window)
         log_bias = self._log_bias(3 * size, 3 * size)[..., size : 2 * size, :]
-        if self._window_asked_for() is None:
-            return log_bias
-        distances = functional.token_distances(3 * size, device=log_bias.device)[size : 2 * size]
-        return log_bias.masked_fill(distances.abs() > window, -math.inf)
+        if self._window_asked_for() is not None:
+            distances = functional.token_distances(3 * size, device=log_bias.device)[size : 2 * size]
+            log_bias = log_bias.masked_fill(distances.abs() > window, -math.inf)
+        own = _diagonal(log_bias[..., size : 2 * size])
+        return hide_denormals(log_bias, own, queries, keys, mask, self.scale)
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, window={self.window!r}, scale={self.scale:.4g}"
+
+
+def _diagonal(log_bias: Tensor) -> Tensor:
+    """The bias of each word for itself, ``(..., n, 1)``."""
+    return log_bias.diagonal(dim1=-2, dim2=-1)[..., None]
 
 
 def _side_by_side(heads: Tensor) -> Tensor:
