@@ -56,6 +56,10 @@ class GaussianSelfAttention(nn.Module):
     - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head, under ``vmap``, and on the
       meta device.
 
+    On a CPU, if a prior's factors reach below the smallest normal number (1e-38 in float32), which some processors are
+    slow with, words whose weights are sure to be less than the square of the rounding (1e-14) of the word's own are
+    left out: those are lost in its sum. (Compiled and traced code keeps them.)
+
     Args:
         embed_dim: :math:`d`, the features of a word.
         num_heads: :math:`h`; it divides ``embed_dim``.
@@ -172,6 +176,7 @@ class GaussianSelfAttention(nn.Module):
         sums within the window (:func:`nlilayers.functional.discarded_mass_certificate`), and is usually far below
         the tolerance. Where a window is applied as a mask, it is the exact share. A head's sum :math:`y_i` is off by
         at most this share of the distance between two of its values.
+        What would be denormal is not counted, less than the square of the rounding for each word.
         """
         queries, keys, _ = self._heads(self._project(x, mask))
         window = self._window_in_blocks(queries, keys, mask)
