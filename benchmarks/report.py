@@ -218,7 +218,7 @@ def plot_lengths(held: dict[str, Any], path: Path) -> None:
             set_scale("log", base=4)
             axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
         axes.grid(alpha=0.3)
-    left.legend(frameon=False)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=len(times), frameon=False)
     left.set_title("forward and backward")
     right.set_title("of one sentence")
     figure.savefig(path, dpi=150)
