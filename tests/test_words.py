@@ -121,8 +121,9 @@ def test_trained_vectors_fit_a_lexicon_that_was_extended_since() -> None:
             torch.nn.Sequential(WordVectors(other, trained=True)).load_state_dict(trained.state_dict())
 
 
-def test_words_without_characters_are_read_as_one_that_is_none() -> None:
-    characters = WordCharacters(Lexicon.random(["", "a"], 2))
+@pytest.mark.parametrize("words", [["", "a"], [""]])
+def test_words_without_characters_are_read_as_one_that_is_none(words: list[str]) -> None:
+    characters = WordCharacters(Lexicon.random(words, 2))
     seen = []
     characters(torch.tensor([[0, 0]]), lambda ids, mask: seen.append((ids, mask)) or torch.zeros(1, 4))
     ((ids, mask),) = seen

@@ -61,6 +61,8 @@ class WordCharacters(nn.Module):
         super().__init__()
         self.num_characters = 1 + len(lexicon.alphabet)
         points = code_points([word[:LONGEST_WORD] for word in lexicon.words])
+        if not points.shape[1]:
+            points = np.full((len(points), 1), -1, dtype=points.dtype)
         alphabet = np.array([ord(character) for character in lexicon.alphabet], dtype=np.int32)
         places = np.searchsorted(alphabet, points)
         known = np.append(alphabet, -2)[places] == points
