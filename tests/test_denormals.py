@@ -100,11 +100,15 @@ def test_a_far_word_that_outshouts_its_distance_is_heard(far: int, window: str |
 
 
 def test_a_bias_that_makes_nothing_denormal_is_left_as_it_is() -> None:
+    """The least factor it is searched for is a normal number over the rounding, whatever a word's bias for itself."""
     x = normal(0, 1, HEADS, 12, 4).float()
-    near, far = (GaussianPrior(w, -0.1)(12, 12) for w in (0.5, 5.0))
-    for log_bias, same in ((near, True), (far, False)):
-        own = log_bias.diagonal()[:, None]
-        assert (hide_denormals(log_bias, own, x, x, None, 1.0) is log_bias) == same
+    numbers = torch.finfo(torch.float32)
+    least = math.log(numbers.tiny / numbers.eps)
+    for own in (-40.0, 0.0, 40.0):
+        for lowest, same in ((least / 2, True), (least + 1, True), (least - 1, False), (4 * least, False)):
+            log_bias = own + torch.linspace(0, lowest, 12).expand(12, 12)
+            found = hide_denormals(log_bias, torch.full((12, 1), own), x, x, None, 1.0)
+            assert (found is log_bias) == same
 
 
 @pytest.mark.parametrize("heads", [False, True])
@@ -120,3 +124,34 @@ def test_a_bias_is_hidden_below_the_square_of_the_rounding_and_the_range_of_its_
         for row, bias in enumerate(shown[head] if heads else shown):
             assert torch.equal(bias[bias > -math.inf], log_bias[row, : len(bias[bias > -math.inf])])
             assert (bias > -math.inf).sum() == pytest.approx(10 * reach, rel=2e-3)
+
+
+def test_padding_widens_no_range() -> None:
+    """It hides as much beside a query and keys that would be far apart as without them."""
+    queries, keys = normal(4, 2, 1, HEADS, 12, 4).float()
+    mask = torch.arange(12)[None] < 9
+    log_bias = GaussianPrior(2.0, -0.1)(12, 12)
+    own = log_bias.diagonal()[:, None]
+    expected = hide_denormals(log_bias, own, queries[:, :, :9], keys[:, :, :9], None, 1.0)
+    padding = ~mask[:, None, :, None]
+    assert (expected == -math.inf).sum() > 20
+    for at_padding in ((queries.masked_fill(padding, 1e3), keys), (queries, keys.masked_fill(padding, 1e3))):
+        assert torch.equal(hide_denormals(log_bias, own, *at_padding, mask, 1.0), expected)
+
+
+@pytest.mark.parametrize("length", [40, 700])
+def test_biases_of_the_projections_widen_no_range(length: int) -> None:
+    """The keys of padding are the bias alone, here far from those of real words."""
+    torch.manual_seed(0)
+    layer = GaussianSelfAttention(EMBED_DIM, HEADS, prior=GaussianPrior(1.0, -0.1), bias=True)
+    with torch.no_grad():
+        layer.in_proj.bias[EMBED_DIM : 2 * EMBED_DIM] = 1e3
+        layer.in_proj.weight[EMBED_DIM : 2 * EMBED_DIM, 0] = -1e3
+    x = normal(5, 2, length, EMBED_DIM).float()
+    x[:, :, 0] = 1
+    mask = torch.arange(length) < torch.tensor([[length], [length - 9]])
+    with Softmaxes() as softmaxes:
+        layer(x, mask)
+    assert softmaxes.made
+    for weights in softmaxes.made:
+        assert not torch.any((weights > 0) & (weights < torch.finfo(torch.float32).tiny))
