@@ -71,6 +71,11 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "log_bias = self._log_bias(4 * size, 3 * size)[..., size : 2 * size, :]",
             ],
         },
+        "Columns behind a square, of which a diagonal takes none.": {
+            "_attention.GaussianSelfAttention._block_bias": [
+                "own = _diagonal(log_bias[..., size : 3 * size])",
+            ],
+        },
         "Another way to write the same axis or length, in a tensor with that many axes or a square matrix of scores.": {
             "_blocks._smallest_window": [
                 "ranges = ranges.amax(keepdim=True)",
@@ -163,11 +168,6 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 'if x.device.type == "cpu" or not torch.compiler.is_compiling():',
             ],
         },
-        "Biases that let each word see itself are searched all the same.": {
-            "_attention.GaussianSelfAttention._weights": [
-                "scores, self._log_bias(*scores.shape[2:]), mask, window, )",
-            ],
-        },
         "A copy that saves time only on a CPU.": {
             "functional._conv.gated_cell": [
                 'candidate = candidate.contiguous() if (candidate.device.type == "cpu") or True else candidate',
@@ -205,6 +205,16 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             "functional._window.smallest_window": [
                 'ranges = torch.as_tensor(score_range, dtype=None, device="cpu")',
                 'ranges = torch.as_tensor(score_range, device="cpu")',
+            ],
+        },
+        "A bias of exactly the lowest value that is not searched for denormal weights.": {
+            "_denormals.hide_denormals": [
+                "if lowest is None or not lowest[0] <= math.log(numbers.tiny / numbers.eps):",
+            ],
+        },
+        "With padding in the range, fewer of the weights are hidden that are lost in the sum.": {
+            "_attention.GaussianSelfAttention.discarded_mass_bound": [
+                "log_bias = self._block_bias(window, queries, keys, None)",
             ],
         },
         "A bias of exactly the lowest value that blocks accept.": {
