@@ -23,7 +23,8 @@ def page(results: Results) -> str:
             "test pairs of the same kind and other seeds (Student's t for the seeds, the normal distribution for the "
             f"pairs; each side needs {FEWEST_SEEDS} seeds). It does not cover other training pairs or another tuning. "
             "A claim holds, or is reversed, where Holm's procedure decides so at 5 per cent, correcting for every row "
-            "of the section for which the small budget plans enough seeds, trained yet or not. Undecided does not mean "
+            "of the section that has as many or is planned to. Seeds were added, and verdicts read again, while the "
+            "study grew; nothing corrects for this. Undecided does not mean "
             "that there is no difference. The intervals themselves are not corrected for the number of rows, and where "
             "the spread over seeds is several times larger on one side than on the other, small p-values are too "
             "small.",
@@ -35,8 +36,8 @@ def page(results: Results) -> str:
             "10 factors, a prediction layer of 200 and no intra-aligned vector in its LSTM; the gated CNN has 150 "
             "features. The papers' own ablations are on other pairs: Guo et al.'s and Tay et al.'s on MultiNLI's dev "
             "set, Chen et al.'s Table 2 on Quora's question pairs. Guo et al. print differences of 0.1 to 1.2 points "
-            "between priors, Tay et al. 0.2 to 3.8 between parts, less than intervals of this width can tell from "
-            "zero. Rows of one model on one bench share its runs: six differences of the same sign are not six "
+            "between priors, Tay et al. 0.2 to 3.8 between parts; most of these are too small for intervals of this "
+            "width. Rows of one model on one bench share its runs: six differences of the same sign are not six "
             "findings. The Gaussian's w and b hardly move from [their start](priors.md), which is ours.",
             "Unit length is a setting of the Trento report, which does not state its effect. Words without a vector "
             "then get a standard normal one, ten times as long as the others; the “throughout” variant scales those "
