@@ -55,7 +55,9 @@ class Difference:
         return float(10.0 ** brentq(lambda power: self.reach(10.0**power) - points, np.log10(LEAST), 0.0))
 
 
-def difference(better: Sequence[NDArray[np.bool_]], worse: Sequence[NDArray[np.bool_]]) -> Difference:
+def difference(
+    better: Sequence[NDArray[np.bool_]], worse: Sequence[NDArray[np.bool_]], *, paired: bool = False
+) -> Difference:
     r"""The first's accuracy less the second's, for other pairs of the kind and for other seeds.
 
     Seeds and pairs are two sources of chance. With :math:`u` the sum of each side's variance over its seeds divided by
@@ -73,15 +75,20 @@ def difference(better: Sequence[NDArray[np.bool_]], worse: Sequence[NDArray[np.b
     Args:
         better: for each seed, which test pairs are right.
         worse: the same of the other variant, of any number of seeds.
+        paired: the two of a seed differ in nothing else, and come in the same order: :math:`u` is the variance of their
+            gaps over the seeds, divided by the number of seeds, with one degree of freedom less than there are seeds.
     """
+    if paired and len(better) != len(worse):
+        raise ValueError(f"worse: expected as many seeds as the other side has, {len(better)}, got {len(worse)}")
     sides = [100 * np.stack(side).astype(np.float64) for side in (better, worse)]
     gaps = sides[0].mean(axis=0) - sides[1].mean(axis=0)
     points, seeds = float(gaps.mean()), min(map(len, sides))
     if seeds < FEWEST_SEEDS:
         return Difference(points, seeds, np.inf, np.inf, np.inf)
-    means = [side.mean(axis=1).var(ddof=1) / len(side) for side in sides]
+    by_seed = [sides[0] - sides[1]] if paired else sides
+    means = [side.mean(axis=1).var(ddof=1) / len(side) for side in by_seed]
     of_seeds, of_pairs = float(sum(means)), float(gaps.var(ddof=1) / len(gaps))
-    terms = float(sum(mean**2 / (len(side) - 1) for mean, side in zip(means, sides, strict=True)))
+    terms = float(sum(mean**2 / (len(side) - 1) for mean, side in zip(means, by_seed, strict=True)))
     freedom = of_seeds**2 / terms if terms else np.inf
     return Difference(points, seeds, of_seeds, freedom, of_pairs)
 

@@ -27,7 +27,7 @@ def plot_curves(bench: str, results: Results, path: Path) -> None:
             percent = [100 * share for share in first["dev"]]
             colour, marker = LOOKS[variant.name]
             axes.plot(range(1, len(percent) + 1), percent, color=colour, marker=marker, ms=5, label=variant.name)
-    axes.set(xlabel="epoch", ylabel="dev accuracy, %")
+    axes.set(title=f"{bench}, seed 0", xlabel="epoch", ylabel="dev accuracy, %")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
@@ -52,7 +52,7 @@ def plot_alignments(results: Results, path: Path) -> None:
             found, test = ([100 * pair["found"] for pair, _ in points], [100 * share for _, share in points])
             axes.plot(found, test, marker, color=colour, label=label if points else None)
         even = next(pair["even"] for name in VARIANTS for pair, _ in aligned(bench, name, results))
-        axes.axvline(100 * even, color="0.7", linewidth=1)
+        axes.axvline(100 * even, color="0.7", linewidth=1, label="every word alike")
         axes.set(title=bench, xlabel="weight on the same word, %", ylabel="test accuracy, %")
         axes.grid(alpha=0.3)
     shown: dict[str, Artist] = {}

@@ -50,7 +50,7 @@ def page(results: Results) -> str:
             table(["model", *benches], lines),
             table(["test pairs", "shared words", f"the {COMMONEST} most frequent", "share"], commonest(benches)),
             "Each point below is a run: its test accuracy (vertical) against its attention on the same word "
-            f"(horizontal); the line marks uniform attention.{ranks(benches, results)}",
+            f"(horizontal); the vertical line is attention on every word alike.{ranks(benches, results)}",
             "![Test accuracy of every run against the weight on the same word, for each bench](alignments.png)\n",
         )
     )
@@ -64,8 +64,8 @@ def ranks(benches: Sequence[str], results: Results) -> str:
         weights = [mean(pair["found"] for pair, _ in runs) for runs in found if runs]
         tested = [mean(share for _, share in runs) for runs in found if runs]
         if len(weights) >= FEWEST_MODELS:
-            rank = spearmanr(weights, tested).statistic
-            said.append(f"{rank:.2f} on {bench} ({len(weights)} models)")
+            rank = spearmanr(weights, tested)
+            said.append(f"{rank.statistic:.2f} on {bench} (p = {rank.pvalue:.2g}, {len(weights)} models)")
     if not said:
         return ""
     where = ", ".join(said)

@@ -1,12 +1,14 @@
 """The papers' comparisons, ours beside what they say."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import median
+from typing import Any
 
 from study.compare import FEWEST_SEEDS, LEVEL, Difference, difference, verdicts
 from study.markdown import NO_BREAK, table
-from study.plan import BENCHES, CLAIMS, NO_PAPER, ORDER, PROTOCOL, Claim, jobs
+from study.plan import BENCHES, CLAIMS, NEARLY_EQUAL, NO_PAPER, ORDER, OWN_CLAIMS, PROTOCOL, Claim, jobs
 from study.results import Results
 from study.training import unpacked
 
@@ -19,40 +21,48 @@ def page(results: Results) -> str:
     return "\n\n".join(
         (
             "# The papers' claims",
-            "The first variant's test accuracy minus the second's, in points, with a 95 per cent interval over other "
-            "test pairs of the same kind and other seeds (Student's t for the seeds, the normal distribution for the "
-            f"pairs; each side needs {FEWEST_SEEDS} seeds). It does not cover other training pairs or another tuning. "
-            "A claim holds, or is reversed, where Holm's procedure decides so at 5 per cent, correcting for every row "
-            "of the section that has as many or is planned to. Seeds were added, and verdicts read again, while the "
-            "study grew; nothing corrects for this. Undecided does not mean "
-            "that there is no difference. The intervals themselves are not corrected for the number of rows, and where "
-            "the spread over seeds is several times larger on one side than on the other, small p-values are too "
-            "small.",
+            "Each row is the first variant's test accuracy minus the second's, in points.",
+            "- The 95 per cent interval is over other test pairs of the same kind and other seeds: Student's t for the "
+            f"seeds, the normal distribution for the pairs. Each side needs {FEWEST_SEEDS} seeds.\n"
+            "- It does not cover other training pairs or another tuning, and it is not corrected for the number of "
+            "rows. Where the spread over seeds is several times larger on one side than on the other, small p-values "
+            "are too small.\n"
+            "- A claim holds, or is reversed, where Holm's procedure decides so at 5 per cent, correcting for every "
+            "row of its section that has enough seeds or is planned to. Undecided does not mean that there is no "
+            "difference.\n"
+            "- Seeds were added, and verdicts read again, while the study grew; nothing corrects for this.\n"
+            "- “Paper” is what the paper prints, in points, on each of its test sets.",
             "## What a part is worth",
             "The variants of a family (GT, GCNN 150, CAFE 150) share the rate and dropout that were [tuned](tuning.md) "
             "for its whole model; a variant that lacks a part might do better with others. Decomposable Attention with "
-            "and without intra-attention, the attention model with and without vectors of unit length, and the models "
-            "on a frozen encoder were each tuned on their own. In these ablations CAFE has encoders of 150 features, "
-            "10 factors, a prediction layer of 200 and no intra-aligned vector in its LSTM; the gated CNN has 150 "
-            "features. The papers' own ablations are on other pairs: Guo et al.'s and Tay et al.'s on MultiNLI's dev "
-            "set, Chen et al.'s Table 2 on Quora's question pairs. Guo et al. print differences of 0.1 to 1.2 points "
-            "between priors, Tay et al. 0.2 to 3.8 between parts; most of these are too small for intervals of this "
-            "width. Rows of one model on one bench share its runs: six differences of the same sign are not six "
-            "findings. The Gaussian's w and b hardly move from [their start](priors.md), which is ours.",
+            "and without intra-attention were each tuned on their own. In these ablations CAFE has encoders of 150 "
+            "features, 10 factors, a prediction layer of 200 and no intra-aligned vector in its LSTM; the gated CNN "
+            "has 150 features. The papers' own ablations are on other pairs: Guo et al.'s and Tay et al.'s on "
+            "MultiNLI's dev sets, matched and mismatched, Chen et al.'s Table 1 on its test sets and Table 2 on "
+            "Quora's question pairs, Parikh et al.'s on SNLI's test set. Most of what they print is too small for "
+            "intervals of this width. Rows of one model on one bench share its runs: six differences of the same sign "
+            "are not six findings. The Gaussian's w and b hardly move from [their start](priors.md), which is ours.",
+            comparisons(CLAIMS, results),
+            *beside_the_papers(CLAIMS, results),
+            "## What no paper says",
             "Unit length is a setting of the Trento report, which does not state its effect. Words without a vector "
             "then get a standard normal one, ten times as long as the others; the “throughout” variant scales those "
             f"too, a case that the report does not mention. Of {PROTOCOL['epochs']} epochs, the best ones range from "
             f"{best_epochs('attention, unit vectors', results)}, for “throughout” from "
-            f"{best_epochs('attention, unit vectors throughout', results)}. The aligned head on a "
-            "frozen encoder differs from the pooled one in [more than alignment](index.md), and the encoder [was "
-            "trained on such pairs](models.md).",
-            comparisons(CLAIMS, results),
+            f"{best_epochs('attention, unit vectors throughout', results)}. The attention model with and without "
+            "vectors of unit length, and the models on a frozen encoder, were each tuned on their own. The aligned "
+            "head on a frozen encoder differs from the pooled one in [more than alignment](index.md), and the encoder "
+            "[was trained on such pairs](models.md). A model whose weights are averaged takes the same steps as the "
+            "plain one of the same seed; the two are compared seed by seed. These rows once shared Holm's procedure "
+            "with the papers', and averages were compared with all seeds of the plain models; "
+            f"{as_once(results)} would be decided that way.",
+            comparisons(OWN_CLAIMS, results),
             "## The order of the models",
             "Models have the papers' sizes, except for GCNN 150, which has half the width; the Gaussian Transformer "
             "starts from weights that are [ours](order.md). The papers' accuracies are on SNLI's test set after "
             "training on all of SNLI, Chen et al.'s on MultiNLI; each paper's LSTM is a different model. Chen et al. "
-            "say that without characters and tags their model is nearly level with ESIM, which no test for a "
-            "difference can show: compare the two in the [tables](models.md).",
+            "say that without characters and tags their model is nearly equal to ESIM (76.6 to 76.8), which no test "
+            f"for a difference can show: here, with 150 features, it is behind{behind(NEARLY_EQUAL, results)}.",
             comparisons(ORDER, results) + "\n",
         )
     )
@@ -60,51 +70,78 @@ def page(results: Results) -> str:
 
 def comparisons(claims: Sequence[Claim], results: Results) -> str:
     """How many rows were decided how; a table for each paper, each claim on each bench that has both its variants."""
-    pairs = ((claim, bench, compared(claim, bench, results)) for claim in claims for bench in BENCHES)
-    found = [(claim, bench, gap) for claim, bench, gap in pairs if gap is not None]
-    rows = decidable(claims)
-    said = verdicts([gap for _, _, gap in found], rows)
+    found, said = judged(claims, results)
     lines: dict[str, list[list[str]]] = {}
     before = None
     for (claim, bench, gap), verdict in zip(found, said, strict=True):
         known = (f"{gap.low:+.1f} to {gap.high:+.1f}", f"{gap.p:.2g}") if gap.seeds >= FEWEST_SEEDS else ("–", "–")
-        counts = dict.fromkeys(len(results[bench, name]) for name in (claim.better, claim.worse))
-        numbers = [f"{round(gap.points, 1) + 0.0:+.1f}", *known, " and ".join(map(str, counts)), verdict]
+        counts = dict.fromkeys(len(side) for side in compared_runs(claim, bench, results))
+        printed = ", ".join(f"{gain:+.1f}" for gain in claim.gains if claim != before) or "–" * (not claim.gains)
+        points = f"{round(gap.points, 1) + 0.0:+.1f}"
+        numbers = [printed, points, *known, " and ".join(map(str, counts)), verdict]
         told = ("", "") if claim == before else (claim.says, f"{claim.better} – {claim.worse}")
         line = [*told, bench, *(number.replace(" ", NO_BREAK) for number in numbers)]
         lines.setdefault(claim.paper, []).append(line)
         before = claim
-    head = ["says", "difference", "bench", "points", "interval", "p", "seeds", "here"]
-    tables = (f"### {paper[0].upper()}{paper[1:]}\n\n{table(head, rows)}" for paper, rows in lines.items())
-    return "\n\n".join([f"{counted(found, said)}{least(found, rows)}", *tables])
+    head = ["says", "difference", "bench", "paper", "points", "interval", "p", "seeds", "here"]
+    tables = [table(head, rows) for rows in lines.values()]
+    if len(lines) > 1:
+        tables = [f"### {paper}\n\n{told}" for paper, told in zip(lines, tables, strict=True)]
+    return "\n\n".join([f"{counted(said)}{least(found, decidable(claims))}", *tables])
 
 
-def counted(found: Sequence[Row], said: Sequence[str]) -> str:
-    """How many of the papers' rows, and of ours, have which verdict."""
-    sentences = []
-    for ours in (False, True):
-        verdicts_of = [verdict for (claim, *_), verdict in zip(found, said, strict=True) if ours == _is_ours(claim)]
-        decided = ", ".join(f"{verdict} {number}" for verdict, number in Counter(verdicts_of).most_common())
-        if decided:
-            whose = "that no paper claims" if ours else "of the papers"
-            sentences.append(f"Of {len(verdicts_of)} rows {whose}: {decided}.")
-    return " ".join(sentences)
+def judged(claims: Sequence[Claim], results: Results) -> tuple[list[Row], list[str]]:
+    """Every row that has both its variants, and what Holm's procedure says of it."""
+    pairs = ((claim, bench, compared(claim, bench, results)) for claim in claims for bench in BENCHES)
+    found = [(claim, bench, gap) for claim, bench, gap in pairs if gap is not None]
+    return found, verdicts([gap for _, _, gap in found], decidable(claims))
+
+
+def counted(said: Sequence[str]) -> str:
+    """How many rows have which verdict."""
+    decided = ", ".join(f"{verdict} {number}" for verdict, number in Counter(said).most_common())
+    return f"Of {len(said)} rows: {decided}."
 
 
 def least(found: Sequence[Row], rows: int) -> str:
-    """How large a difference would have had to be."""
+    """How large a difference would have had to be, by the number of seeds."""
     gaps = [gap for _, _, gap in found if gap.seeds >= FEWEST_SEEDS]
-    if not gaps:
+    told = []
+    for seeds in sorted({gap.seeds for gap in gaps}, reverse=True):
+        points = sorted(gap.reach(LEVEL / max(rows, len(gaps))) for gap in gaps if gap.seeds == seeds)
+        told.append(f"with {seeds} seeds a side {points[0]:.1f} to {points[-1]:.1f} (median {median(points):.1f})")
+    if not told:
         return ""
-    points = sorted(gap.reach(LEVEL / max(rows, len(gaps))) for gap in gaps)
     return (
-        f" With this variance over seeds and pairs, a difference has to reach {points[0]:.1f} to {points[-1]:.1f} "
-        f"points, depending on the row (median {median(points):.1f}), to pass the first step of Holm's procedure."
+        " With this variance over seeds and pairs, a difference has to reach so many points, depending on the row, to "
+        f"pass the first step of Holm's procedure: {'; '.join(told)}."
     )
 
 
-def _is_ours(claim: Claim) -> bool:
-    return claim.paper == NO_PAPER
+def beside_the_papers(claims: Sequence[Claim], results: Results) -> Iterator[str]:
+    """Which intervals leave out all that a paper prints, on which side."""
+    rows = [
+        (f"{claim.better} – {claim.worse} on {bench}", gap, claim.gains)
+        for claim, bench, gap in judged(claims, results)[0]
+        if claim.gains and gap.seeds >= FEWEST_SEEDS
+    ]
+    smaller = [row for row, gap, gains in rows if gap.high < min(gains)]
+    larger = [row for row, gap, gains in rows if gap.low > max(gains)]
+    if smaller or larger:
+        yield (
+            f"Of {len(rows)} intervals beside gains that a paper prints, {len(smaller) + len(larger)} leave all of "
+            "them out, where one in twenty would by chance:"
+        )
+        sides = ((smaller, "less than the paper's"), (larger, "more than the paper's"))
+        yield "\n".join(f"- {side}: {'; '.join(names)}" for names, side in sides if names)
+
+
+def as_once(results: Results) -> str:
+    """How many of our own rows would be decided together with the papers', and without pairs of seeds."""
+    unpaired = [replace(claim, paired=False) for claim in OWN_CLAIMS]
+    found, said = judged([*CLAIMS, *unpaired], results)
+    own = [verdict for (claim, *_), verdict in zip(found, said, strict=True) if claim.paper == NO_PAPER]
+    return f"{sum(verdict in ('holds', 'reversed') for verdict in own)} of the {len(own)}"
 
 
 def decidable(claims: Sequence[Claim]) -> int:
@@ -116,10 +153,20 @@ def decidable(claims: Sequence[Claim]) -> int:
 
 def compared(claim: Claim, bench: str, results: Results) -> Difference | None:
     """The difference over all seeds of both, or ``None``."""
-    sides = [results.get((bench, name), []) for name in (claim.better, claim.worse)]
+    sides = compared_runs(claim, bench, results)
     if not all(sides):
         return None
-    return difference(*([unpacked(r["right"], r["pairs"]).numpy() for r in side] for side in sides))
+    right = ([unpacked(r["right"], r["pairs"]).numpy() for r in side] for side in sides)
+    return difference(*right, paired=claim.paired)
+
+
+def compared_runs(claim: Claim, bench: str, results: Results) -> list[list[dict[str, Any]]]:
+    """The runs of both variants: all of them, or those of the seeds that both have."""
+    sides = [results.get((bench, name), []) for name in (claim.better, claim.worse)]
+    if not claim.paired:
+        return sides
+    shared = set.intersection(*({run["seed"] for run in side} for side in sides))
+    return [sorted((r for r in side if r["seed"] in shared), key=lambda r: int(r["seed"])) for side in sides]
 
 
 def behind(claim: Claim, results: Results) -> str:
