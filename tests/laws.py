@@ -85,6 +85,26 @@ def _no_gradient_reaches(layer: nn.Module, sentences: Sentences) -> None:
     assert all(torch.isfinite(grad).all() for grad in grads if grad is not None)
 
 
+def what_arrives_at_padding_goes_no_further(layer: nn.Module, sentences: Sentences) -> None:
+    """A gradient at a padded output, such as the NaN of a division by its length, which is 0."""
+    leaves = tuple(x.clone().requires_grad_() for x in sentences.tensors)
+    ys = outputs(layer, Sentences(leaves, sentences.masks))
+    parameters = tuple(layer.parameters())
+
+    def gradients(garbage: float) -> tuple[Tensor | None, ...]:
+        upstream = [
+            normal(9 + k, *y.shape).to(y.device).masked_fill(~mask[..., None], garbage)
+            for k, (y, mask) in enumerate(zip(ys, sentences.masks, strict=True))
+        ]
+        return torch.autograd.grad(ys, leaves + parameters, upstream, retain_graph=True, allow_unused=True)
+
+    expected = gradients(0.0)
+    for garbage in (float("nan"), float("inf"), -float("inf"), 1e4):
+        for ours, theirs in zip(gradients(garbage), expected, strict=True):
+            assert (ours is None) == (theirs is None)
+            assert ours is None or torch.equal(ours, theirs), f"a gradient of {garbage} at padding went further"
+
+
 def sentences_without_words_give_zero(layer: nn.Module, sentences: Sentences) -> None:
     empty = Sentences(sentences.tensors, tuple(torch.zeros_like(mask) for mask in sentences.masks))
     assert all(torch.all(y == 0) for y in outputs(layer, empty))

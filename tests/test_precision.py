@@ -1,6 +1,7 @@
 """Every public layer and function, and every model, in every dtype: rounding within its bound, nothing else."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -151,6 +152,69 @@ def test_autocast_to_float16_leaves_scores_their_range(device: str) -> None:
     with torch.autocast(device, dtype=torch.float16):
         beta, alpha = DecomposableAlign()(x, x)
     assert beta.isfinite().all() and alpha.isfinite().all()
+
+
+UNLOWERED = {
+    "FactorizationMachine": (lambda: FactorizationMachine(32, 5), 1),
+    "AlignmentFactorization": (lambda: AlignmentFactorization(32, 5), 2),
+    "DecomposableAlign": (DecomposableAlign, 2),
+    "IntraAlign": (IntraAlign, 1),
+    "GaussianSelfAttention": (lambda: GaussianSelfAttention(32, 4), 1),
+}
+
+
+def loss_under_autocast(
+    layer: Callable[..., torch.Tensor], words: list[torch.Tensor], dtype: torch.dtype
+) -> torch.Tensor:
+    with torch.autocast(words[0].device.type, dtype=dtype):
+        y = layer(*words)
+    return sum(part.float().square().mean() for part in (y if isinstance(y, tuple) else (y,)))
+
+
+@halves
+@pytest.mark.parametrize("name", UNLOWERED)
+def test_what_autocast_lowers_in_no_eager_backward_pass_it_lowers_in_no_compiled_one(
+    name: str, dtype: torch.dtype, device: str
+) -> None:
+    """A compiled backward pass runs under the autocast of its forward pass; 65,536 is where a GradScaler starts."""
+    torch._dynamo.reset()
+    build, sides = UNLOWERED[name]
+    layer = build().to(device)
+    words = [(10 * normal(k, 3, 7, 32)).float().to(device).requires_grad_() for k in range(sides)]
+    inputs = [*words, *layer.parameters()]
+    scale = 1 if name == "GaussianSelfAttention" else 65_536  # its projections are lowered, and overflow
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    eager = torch.autograd.grad(scale * loss_under_autocast(layer, words, dtype), inputs)
+    ours = torch.autograd.grad(scale * loss_under_autocast(compiled, words, dtype), inputs)
+    lowered = dtype == torch.bfloat16 and "Factorization" not in name  # forwards and backwards, as torch does
+    for gradient, expected in zip(ours, eager, strict=True):
+        assert expected.isfinite().all()
+        assert (gradient - expected).norm() <= (2**-8 if lowered else 1e-6) * expected.norm()
+
+
+@halves
+@pytest.mark.parametrize("name", ["FactorizationMachine", "AlignmentFactorization"])
+def test_factorizations_have_the_same_gradients_within_autocast(name: str, dtype: torch.dtype, device: str) -> None:
+    build, sides = UNLOWERED[name]
+    layer = build().to(device)
+    words = [(10 * normal(k, 3, 7, 32)).float().to(device).requires_grad_() for k in range(sides)]
+    inputs = [*words, *layer.parameters()]
+    expected = torch.autograd.grad(loss_under_autocast(layer, words, dtype), inputs)
+    with torch.autocast(device, dtype=dtype):
+        within = torch.autograd.grad(loss_under_autocast(layer, words, dtype), inputs)
+    assert all(torch.equal(a, b) for a, b in zip(within, expected, strict=True))
+
+
+def test_a_factorization_is_vectorised_and_compiled_under_autocast(device: str) -> None:
+    torch._dynamo.reset()
+    machine, x = FactorizationMachine(8, 3).to(device), normal(1, 4, 5, 8).float().to(device)
+
+    def over_sentences(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(device, dtype=torch.bfloat16):
+            return torch.vmap(machine)(x)
+
+    compiled = torch.compile(over_sentences, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), machine(x))
 
 
 def test_float16_weights_are_those_of_float32_scores(device: str) -> None:

@@ -193,6 +193,7 @@ DRAWN = [
     laws.appended_padding_changes_nothing,
     laws.padded_outputs_are_zero,
     laws.no_gradient_reaches_padding,
+    laws.what_arrives_at_padding_goes_no_further,
     laws.sentences_without_words_give_zero,
     laws.examples_do_not_see_each_other,
     laws.permuting_the_batch_permutes_the_output,

@@ -140,7 +140,9 @@ class IntraAlign(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Each word's self-aligned phrase."""
         x = zero_padding(x, mask)
-        return functional.weighted_sum(self._weights(x, mask), x)
+        y = functional.weighted_sum(self._weights(x, mask), x)
+        # At padding it is 0 as it is; what its gradient holds there must go no further.
+        return zero_padding(y, mask)
 
     def alignment_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, n, n)``; each row of a real token sums to 1."""

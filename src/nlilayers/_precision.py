@@ -1,9 +1,12 @@
 """Where half precision is not enough: softmaxes, factorizations and distance priors run in at least float32."""
 
 import contextlib
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from nlilayers._values import is_under_functorch
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
@@ -20,6 +23,32 @@ def at_least_float32(dtype: torch.dtype) -> torch.dtype:
 def without_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
     """A context in which autocast does not lower the operations on ``x``; none where it would not anyway."""
     return contextlib.nullcontext() if autocast_dtype(x) is None else torch.autocast(x.device.type, enabled=False)
+
+
+def product(x: Tensor, y: Tensor) -> Tensor:
+    """``x @ y``, which autocast lowers neither forwards nor, where its backward pass is compiled, backwards."""
+    if autocast_dtype(x) is None:
+        return x @ y
+    with torch.autocast(x.device.type, enabled=False):
+        if not torch.compiler.is_compiling() or is_under_functorch():
+            return x @ y
+        z: Tensor = _Product.apply(x, y)  # type: ignore[no-untyped-call]
+        return z
+
+
+class _Product(torch.autograd.Function):
+    """A compiled backward pass runs under the autocast that is around the forward pass: this one puts it off."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        ctx.save_for_backward(x, y)
+        return x @ y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = ctx.saved_tensors
+        with torch.autocast(grad.device.type, enabled=False):
+            return (grad @ y.mT).sum_to_size(x.shape), (x.mT @ grad).sum_to_size(y.shape)
 
 
 def autocast_dtype(x: Tensor) -> torch.dtype | None:

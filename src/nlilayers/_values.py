@@ -32,13 +32,19 @@ def is_traced() -> bool:
     return torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
 
 
+def is_under_functorch() -> bool:
+    """Whether a transformation of ``torch.func`` is at work."""
+    # It has no public name; ``Function.apply`` asks it.
+    return bool(torch._C._are_functorch_transforms_active())
+
+
 def is_transformed(*tensors: Tensor) -> bool:
     """Whether code is compiled, or under a transformation: ``torch.func``'s, forward mode or batched gradients.
 
     A ``torch.autograd.Function`` without rules for those cannot take such tensors.
     """
-    # The two that are private have no public name: ``Function.apply`` asks the first, printing a tensor the second.
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    # What is private has no public name; printing a tensor asks it.
+    if torch.compiler.is_compiling() or is_under_functorch():
         return True
     is_batched, parts = torch._C._functorch.is_legacy_batchedtensor, forward_ad.unpack_dual
     return any(is_batched(x) or parts(x).tangent is not None for x in tensors)  # type: ignore[no-untyped-call]

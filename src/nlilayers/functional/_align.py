@@ -5,7 +5,7 @@ from torch import Tensor
 from nlilayers._checks import require_mask
 from nlilayers.functional._attention import self_attention_weights
 from nlilayers.functional._dot_product import weighted_sum
-from nlilayers.masking import masked_softmax, pair_mask
+from nlilayers.masking import masked_softmax, pair_mask, zero_padding
 
 
 def alignment_weights(
@@ -72,7 +72,7 @@ def align(
 
     Shape:
         ``(b, n, m)``, ``(b, n, d)``, ``(b, m, d)``, ``(b, n)``, ``(b, m)`` → :math:`\beta` ``(b, n, d)``,
-        :math:`\alpha` ``(b, m, d)``.
+        :math:`\alpha` ``(b, m, d)``; both are 0 at padding.
 
     Raises:
         ValueError: if a mask has another dtype or shape.
@@ -87,7 +87,9 @@ def align(
         (tensor([5., 5.]), tensor([2.]))
     """
     beta_weights, alpha_weights = alignment_weights(scores, premise_mask, hypothesis_mask)
-    return weighted_sum(beta_weights, hypothesis), weighted_sum(alpha_weights, premise)
+    beta, alpha = weighted_sum(beta_weights, hypothesis), weighted_sum(alpha_weights, premise)
+    # At padding they are 0 as they are; what their gradients hold there must go no further.
+    return zero_padding(beta, premise_mask), zero_padding(alpha, hypothesis_mask)
 
 
 def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask: Tensor | None = None) -> Tensor:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nlilayers._precision import autocast_dtype, without_autocast
+from nlilayers._precision import autocast_dtype, product
 
 
 def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
@@ -32,8 +32,7 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
         tensor([[[11.,  2.]]])
     """
     if _is_of_small_range(queries):
-        with without_autocast(queries):
-            return dot_scores(queries.float(), keys.float())
+        return product(queries.float(), keys.float().mT)
     return queries @ keys.mT
 
 
@@ -65,8 +64,7 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
         tensor([[[2.]]])
     """
     if _is_of_small_range(values):
-        with without_autocast(values):
-            return weighted_sum(weights.float(), values.float()).to(torch.float16)
+        return product(weights.float(), values.float()).to(torch.float16)
     if weights.dtype.itemsize > values.dtype.itemsize:
         weights = weights.to(values.dtype)
     return weights @ values

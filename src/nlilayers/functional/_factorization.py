@@ -5,7 +5,6 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from nlilayers._precision import without_autocast
 from nlilayers.functional._machines import one_machine, three_machines
 
 Machine: TypeAlias = tuple[Tensor, Tensor, Tensor]
@@ -40,9 +39,8 @@ def factorization_machine(x: Tensor, bias: Tensor, weight: Tensor, factors: Tens
         >>> factorization_machine(torch.tensor([1.0, 2.0, 3.0]), torch.tensor(0.5), torch.zeros(3), torch.ones(3, 1))
         tensor(11.5000)
     """
-    with without_autocast(x):
-        features, bias, weight, factors = _raised(x, bias, weight, factors)
-        y = one_machine(_rows(features), bias, weight, factors)
+    features, bias, weight, factors = _raised(x, bias, weight, factors)
+    y = one_machine(_rows(features), bias, weight, factors)
     return y.view(x.shape[:-1]).to(x.dtype)
 
 
@@ -79,9 +77,8 @@ def alignment_factorization(
         >>> alignment_factorization(x, aligned, machine(4), machine(2), machine(2))
         tensor([10., -4., 11.])
     """
-    with without_autocast(x):
-        word, other, *machines = _raised(x, aligned, *concat, *subtract, *multiply)
-        y = three_machines(_rows(word), _rows(other), *machines)
+    word, other, *machines = _raised(x, aligned, *concat, *subtract, *multiply)
+    y = three_machines(_rows(word), _rows(other), *machines)
     return y.view(*x.shape[:-1], 3).to(x.dtype)
 
 

@@ -1,15 +1,18 @@
 """Factorization machines on rows of features; their backward pass goes over memory fewer times than autograd's."""
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
+from nlilayers._precision import product, without_autocast
 from nlilayers._values import is_transformed
 
 Block: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """Some of a machine's features, ``(rows, n)``, and their share of its weight and its factors."""
+Backward: TypeAlias = Callable[..., tuple[Tensor | None, ...]]
 FROZEN: tuple[Any, Any] = (None, None)
 """The gradients of two tensors that need none."""
 
@@ -50,7 +53,7 @@ def _machine(*blocks: Block) -> tuple[Tensor, Tensor]:
 
 
 def _projected(*blocks: Block) -> Tensor:
-    return _sum(x @ factors for x, _, factors in blocks)
+    return _sum(product(x, factors) for x, _, factors in blocks)
 
 
 def _sum(tensors: Iterable[Tensor]) -> Tensor:
@@ -77,6 +80,17 @@ def _apply(
     return ys
 
 
+def _as_without_autocast(backward: Backward) -> Backward:
+    """A backward pass that autocast does not lower where it is called within it."""
+
+    @functools.wraps(backward)
+    def unlowered(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        with without_autocast(grads[0]):
+            return backward(ctx, *grads)
+
+    return unlowered
+
+
 class _OneMachine(torch.autograd.Function):
     """:func:`_one`, and its gradients."""
 
@@ -85,6 +99,7 @@ class _OneMachine(torch.autograd.Function):
         return _saved(ctx, inputs, _one(*inputs))
 
     @staticmethod
+    @_as_without_autocast
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, factors, projected = ctx.saved_tensors
         of_features, *of_machine = ctx.needs_input_grad
@@ -103,6 +118,7 @@ class _ThreeMachines(torch.autograd.Function):
         return _saved(ctx, inputs, _three(*inputs))
 
     @staticmethod
+    @_as_without_autocast
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, projected_c, projected_s, projected_m = ctx.saved_tensors
         word, other, weight_c, factors_c, weight_s, factors_s, weight_m, factors_m = inputs
