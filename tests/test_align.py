@@ -265,6 +265,14 @@ def test_sentences_that_do_not_fit_are_refused() -> None:
         IntraAlign()(torch.ones(3, 4))
 
 
+@pytest.mark.parametrize("dtypes", [(torch.float16, torch.float32), (torch.float16, torch.bfloat16)])
+def test_sentences_of_two_dtypes_are_refused_in_either_order(dtypes: tuple[torch.dtype, torch.dtype]) -> None:
+    first, second = (torch.ones(1, 2, 3, dtype=dtype) for dtype in dtypes)
+    for pair in ((first, second), (second, first)):
+        with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
+            DecomposableAlign()(*pair)
+
+
 def test_peer_mask_convention_a_float_mask_is_refused() -> None:
     with pytest.raises(ValueError, match=r"premise_mask must be torch.bool of shape \(2, 3\) with True for real"):
         DecomposableAlign()(torch.ones(2, 3, 4), torch.ones(2, 3, 4), torch.ones(2, 3))

@@ -1,6 +1,7 @@
 """Character n-grams: Guo et al. 2019, Eq 6, the hash, and the laws of PAPERS that follow from them."""
 
 import copy
+import enum
 import io
 import os
 import pickle
@@ -223,6 +224,16 @@ def test_hash_stability_ids_are_the_same_in_every_process() -> None:
         for seed in ("0", "1", "random")
     }
     assert outputs == {str(CharNgramEmbedding(3).encode(words).tolist())}
+
+
+class Colour(str, enum.Enum):
+    RED = "red"
+
+
+def test_a_member_of_an_enum_of_strings_is_its_string() -> None:
+    """Formatted, it would be another from Python 3.11 on."""
+    embedding = CharNgramEmbedding(2, ngram_size=3, num_embeddings=100)
+    assert embedding.encode([Colour.RED]).tolist() == embedding.encode(["red"]).tolist()
 
 
 def test_40_000_words_are_encoded_in_under_a_second() -> None:

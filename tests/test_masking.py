@@ -188,8 +188,10 @@ def test_lengths_to_mask_refuses_what_is_no_length() -> None:
         masking.lengths_to_mask(torch.tensor([[1]]))
     with pytest.raises(ValueError, match=r"between 0 and max_length=2, got values from 1 to 3"):
         masking.lengths_to_mask(torch.tensor([1, 3]), 2)
-    with pytest.raises(ValueError, match=r"between 0 and max_length=3, got values from -1 to 3"):
+    with pytest.raises(ValueError, match=r"lengths must be at least 0, got values from -1 to 3"):
         masking.lengths_to_mask(torch.tensor([-1, 3]))
+    with pytest.raises(ValueError, match=r"between 0 and max_length=3, got values from -1 to 3"):
+        masking.lengths_to_mask(torch.tensor([-1, 3]), 3)
 
 
 def test_lengths_to_mask_reads_the_lengths_once() -> None:

@@ -23,6 +23,7 @@ from nlilayers import (
     IntraAlign,
     LinearPrior,
     SinusoidalPositionalEncoding,
+    ZipfPrior,
     functional,
     masking,
 )
@@ -126,6 +127,13 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: masking.lengths_to_mask(torch.tensor([1, 3]), 2): (
         "lengths must lie between 0 and max_length=2, got values from 1 to 3"
     ),
+    lambda: masking.lengths_to_mask(torch.tensor([-2, -1])): "lengths must be at least 0, got values from -2 to -1",
+    lambda: GaussianPrior()(-1): "query_length must be at least 0, got -1",
+    lambda: ZipfPrior()(2, -3): "key_length must be at least 0, got -3",
+    lambda: CharNgramEmbedding(2, seed=2**64): ("seed must lie between -2**63 and 2**64 - 1, got 18446744073709551616"),
+    lambda: GaussianSelfAttention(4, 2, window=np.array([3, 4])): (
+        "window must be None, 'auto' or an integer of at least 0, got array([3, 4])"
+    ),
     lambda: masking.zero_padding(FLAT, None): "x " + SEQUENCE.format("features", "(2, 4)"),
     lambda: masking.zero_padding(X, SHORT): f"mask {A_MASK}",
     lambda: masking.pair_mask(MASK.float(), MASK): (
@@ -153,6 +161,10 @@ def test_a_refusal_says_what_came(call: Callable[[], object], text: str) -> None
     with pytest.raises(ValueError) as refused:
         call()
     assert str(refused.value) == text
+
+
+def nested(layout: torch.layout) -> torch.Tensor:
+    return torch.nested.nested_tensor([torch.ones(3, 4), torch.ones(2, 4)], layout=layout)
 
 
 class Number(nn.Module):
@@ -238,6 +250,12 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: HeadPriors([Number()])(3): "each prior must give a tensor, got a float",
     lambda: masking.lengths_to_mask(torch.tensor([1, 2]), 2.5): "max_length must be an integer, got 2.5",
     lambda: masking.masked_softmax(X, None, dim="m"): "dim must be an integer, got 'm'",
+    lambda: masking.masked_mean(nested(torch.jagged), None): (
+        "x must be a padded tensor with a mask beside it, got a nested one"
+    ),
+    lambda: ALIGN(nested(torch.strided), X): (
+        "premise must be a padded tensor with a mask beside it, got a nested one"
+    ),
     lambda: functional.self_attention_weights(torch.zeros(1, 1, 3, 3), window=1.5): (
         "window must be an integer, got 1.5"
     ),

@@ -81,6 +81,9 @@ def test_priors_start_where_they_are_told(device: str) -> None:
     assert prior.w.item() == pytest.approx(0.3, abs=1e-12) and prior.b.item() == pytest.approx(-2.5, abs=1e-12)
     assert LinearPrior(-0.7, device=device, dtype=torch.float64).w.item() == pytest.approx(-0.7, abs=1e-12)
     assert GaussianPrior(b=None).b.item() == 0
+    for w in (19.9, 20.1, 39.9, 40.1, 1e3):
+        prior = GaussianPrior(w, -w, device=device, dtype=torch.float64)
+        assert [prior.w.item(), -prior.b.item()] == [pytest.approx(w, rel=1e-15)] * 2
     for w in (1e-6, 1e-2, 1e2, 1e4):
         assert GaussianPrior(w, -w).w.item() == pytest.approx(w, rel=1e-5)
         assert GaussianPrior(w, -w).b.item() == pytest.approx(-w, rel=1e-5)

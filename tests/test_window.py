@@ -723,6 +723,18 @@ def test_what_a_window_costs_at_most_is_a_number_for_every_range() -> None:
         assert functional.discarded_mass_bound(log_bias, 5, ranges) == 1
 
 
+def test_with_holes_a_word_that_may_not_see_itself_needs_every_key() -> None:
+    """The one key that is real may lie at any distance; alone in its window, it is all that a word has."""
+    log_bias = torch.tensor([-math.inf, 0.0, -1.0, -2.0, -3.0, -4.0])
+    assert functional.smallest_window(log_bias, 1.0, 1e-6, holes=True) == 5
+    bounds = [functional.discarded_mass_bound(log_bias, window, 1.0, holes=True) for window in range(6)]
+    assert bounds == [1, 1, 1, 1, 1, 0]
+    nothing = torch.full((4,), -math.inf)
+    for holes in (False, True):
+        assert functional.smallest_window(nothing, 1.0, 1e-6, holes=holes) == 0
+        assert functional.discarded_mass_bound(nothing, 1, 1.0, holes=holes) == 0
+
+
 def test_a_prior_that_leaves_others_out_is_taken_in_blocks() -> None:
     x = normal(7, 1, 400, EMBED_DIM)
     layer, whole = attention(6, prior=EvenDistances()), attention(6, prior=EvenDistancesUnpromised())

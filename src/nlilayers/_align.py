@@ -28,8 +28,8 @@ class DecomposableAlign(nn.Module):
     :math:`\beta` here.)
 
     Args:
-        feedforward: :math:`F`, a module or function on the last axis that is finite at 0; ``None`` scores by the plain
-            dot product, as ESIM does.
+        feedforward: :math:`F`, a module or function on the last axis that is finite at 0 and does not write to its
+            input, as an in-place activation at its start would; ``None`` scores by the plain dot product, as ESIM does.
 
     Shape:
         premise ``(b, n, d)``, hypothesis ``(b, m, d)``, premise_mask ``(b, n)``, hypothesis_mask ``(b, m)`` →
@@ -102,8 +102,8 @@ class IntraAlign(nn.Module):
     A word may align with itself. (The paper prints :math:`d_{i-j}` in the denominator, where it would cancel.)
 
     Args:
-        feedforward: :math:`F_\mathrm{intra}`, a module or function on the last axis that is finite at 0; ``None``
-            scores by the plain dot product.
+        feedforward: :math:`F_\mathrm{intra}`, a module or function on the last axis that is finite at 0 and does not
+            write to its input; ``None`` scores by the plain dot product.
         prior: :math:`d`, a module that maps ``(query_length, key_length)`` to a log-bias of that shape, such as
             :class:`DistancePrior`; ``None`` means no bias, and so no word order. (In
             :class:`GaussianSelfAttention`, ``None`` is a Gaussian prior.)

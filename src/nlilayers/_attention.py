@@ -274,7 +274,7 @@ def _known_window(window: int | Literal["auto"] | None) -> int | Literal["auto"]
     """A width of any integer type as Python's; ``"auto"`` and ``None`` as they are."""
     if window is None:
         return None
-    if window == "auto":
+    if isinstance(window, str) and window == "auto":
         return "auto"
     if is_integer(window) and int(window) >= 0:
         return int(window)

@@ -33,7 +33,7 @@ class CharNgramEmbedding(nn.Module):
         embedding_dim: features of a word.
         ngram_size: characters of an n-gram.
         num_embeddings: vectors that the n-grams share.
-        seed: what the vectors are drawn from.
+        seed: what the vectors are drawn from, an integer of 64 bits.
 
     Attributes:
         weight: :math:`E_c`, a buffer, ``(num_embeddings + 1, embedding_dim)``; row 0 is that of padding, and 0.
@@ -42,7 +42,8 @@ class CharNgramEmbedding(nn.Module):
         ids ``(..., k)``, 0 for padding → ``(..., embedding_dim)``; 0 for a word of padding alone.
 
     Raises:
-        ValueError: if a size is below 1, or if ids are not integers of at least one dimension.
+        ValueError: if a size is below 1, if the seed has more than 64 bits, or if ids are not integers of at least one
+            dimension.
         TypeError: if a size or the seed is not an integer, or ``encode`` or ``table`` is given one string, not a
             sequence of them.
 
@@ -72,6 +73,8 @@ class CharNgramEmbedding(nn.Module):
         super().__init__()
         require_positive(embedding_dim=embedding_dim, ngram_size=ngram_size, num_embeddings=num_embeddings)
         require_integers(seed=seed)
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError(f"seed must lie between -2**63 and 2**64 - 1, got {seed}")
         self.embedding_dim, self.ngram_size = int(embedding_dim), int(ngram_size)
         self.num_embeddings = int(num_embeddings)
         self.seed = int(seed)

@@ -161,18 +161,19 @@ def require_tolerance(tolerance: float) -> None:
         raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
 
 
-def require_window(window: int) -> None:
-    """A largest distance is an integer of at least 0.
+def require_lengths(**lengths: int) -> None:
+    """Each of the named lengths or distances is an integer of at least 0.
 
     Example::
 
-        >>> require_window(-1)
+        >>> require_lengths(window=-1)
         Traceback (most recent call last):
         ValueError: window must be at least 0, got -1
     """
-    require_integers(window=window)
-    if window < 0:
-        raise ValueError(f"window must be at least 0, got {window}")
+    require_integers(**lengths)
+    for name, length in lengths.items():
+        if length < 0:
+            raise ValueError(f"{name} must be at least 0, got {length}")
 
 
 def require_log_bias(name: str, bias: object, shape: tuple[int, int], heads: int | None = None) -> None:
@@ -196,7 +197,7 @@ def require_log_bias(name: str, bias: object, shape: tuple[int, int], heads: int
 
 
 def require_tensor(name: str, x: object) -> None:
-    """Raise a ``TypeError`` naming ``name`` unless ``x`` is a tensor.
+    """Raise a ``TypeError`` naming ``name`` unless ``x`` is a tensor, and no nested one.
 
     Example::
 
@@ -206,6 +207,8 @@ def require_tensor(name: str, x: object) -> None:
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} must be a tensor, got a {type(x).__name__}")
+    if x.is_nested:
+        raise TypeError(f"{name} must be a padded tensor with a mask beside it, got a nested one")
 
 
 def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None:

@@ -373,7 +373,8 @@ class HeadPriors(nn.Module):
 
 
 def _softplus(unbounded: Tensor) -> Tensor:
-    return nn.functional.softplus(unbounded.to(at_least_float32(unbounded.dtype)))
+    # From a threshold on, torch takes the number itself: at its default of 20 that is 2e-9 off, at 40 a rounding.
+    return nn.functional.softplus(unbounded.to(at_least_float32(unbounded.dtype)), threshold=40)
 
 
 def _positive(unbounded: Tensor) -> Tensor:

@@ -66,12 +66,11 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
         require_integers(max_length=max_length)
     lengths = lengths.long()  # torch compares no unsigned integers of more than 8 bits
     known = read_values(lengths) if lengths.numel() else [0]
+    if known and (min(known) < 0 or (max_length is not None and max(known) > max_length)):
+        wanted = "be at least 0" if max_length is None else f"lie between 0 and max_length={max_length}"
+        raise ValueError(f"lengths must {wanted}, got values from {min(known)} to {max(known)}")
     if max_length is None:
         max_length = int(lengths.max() if known is None else max(known))
-    if known and (min(known) < 0 or max(known) > max_length):
-        raise ValueError(
-            f"lengths must lie between 0 and max_length={max_length}, got values from {min(known)} to {max(known)}"
-        )
     return torch.arange(max_length, device=lengths.device) < lengths[:, None]
 
 
@@ -146,7 +145,9 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
     .. math:: p_j = \frac{m_j \exp(s_j)}{\sum_k m_k \exp(s_k)}
 
     with the scores :math:`s` and the mask :math:`m`. It is computed in at least float32 and returned in the dtype of
-    the scores. Masked entries get exactly 0 and pass no gradient; a row with no real entry is 0 throughout.
+    the scores. Masked entries get exactly 0 and pass no gradient; a row with no real entry is 0 throughout. The
+    gradients that arrive at masked entries have to be finite, as they are not for :math:`\ln p`: fill :math:`p` with
+    1 there before you take its logarithm.
 
     Args:
         scores: any real numbers, of two or more dimensions.
@@ -234,7 +235,8 @@ def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
 def masked_max(x: Tensor, mask: Tensor | None) -> Tensor:
     r"""The largest value of each feature over the real tokens, :math:`y_c = \max_{i: m_i} x_{ic}`; 0 where none is.
 
-    Padding never wins, even over values that are all negative. Tied tokens share the gradient equally.
+    Padding never wins, even over values that are all negative. Tied tokens share the gradient equally (padding takes
+    a share where the largest real value is :math:`-\infty`).
 
     Args:
         x: sequence, ``(batch, length, features)``.

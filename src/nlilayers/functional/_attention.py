@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor
 
-from nlilayers._checks import require_mask, require_window
+from nlilayers._checks import require_lengths, require_mask
 from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
 from nlilayers._zeroing import zero_masked
@@ -87,7 +87,7 @@ def self_attention_weights(
     pairs = pair_mask(mask, mask)
     seen = None if pairs is None else pairs[:, None]
     if window is not None:
-        require_window(window)
+        require_lengths(window=window)
         near = (token_distances(scores.shape[2], scores.shape[3], scores.device).abs() <= window)[None, None]
         seen = near if seen is None else seen & near
     if log_bias is None:

@@ -22,7 +22,7 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
         ``(..., n, d)``, ``(..., m, d)`` → ``(..., n, m)``.
 
     Raises:
-        RuntimeError: if the axes do not match.
+        RuntimeError: if the axes or, outside autocast, the dtypes do not match.
 
     Example::
 
@@ -31,14 +31,14 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
         >>> dot_scores(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[3.0, 4.0], [0.0, 1.0]]]))
         tensor([[[11.,  2.]]])
     """
-    if _is_of_small_range(queries):
+    if _are_of_small_range(queries, keys):
         return product(queries.float(), keys.float().mT)
     return queries @ keys.mT
 
 
 def scaled_scores(queries: Tensor, keys: Tensor, scale: float) -> Tensor:
     """:func:`dot_scores` times a factor: the queries are multiplied by it, for there are fewer of them than scores."""
-    if _is_of_small_range(queries):
+    if _are_of_small_range(queries, keys):
         queries, keys = queries.float(), keys.float()
     return dot_scores(queries * scale, keys)
 
@@ -63,13 +63,13 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
         >>> weighted_sum(torch.tensor([[[0.5, 0.5]]]), torch.tensor([[[1.0], [3.0]]]))
         tensor([[[2.]]])
     """
-    if _is_of_small_range(values):
+    if _are_of_small_range(values):
         return product(weights.float(), values.float()).to(torch.float16)
     if weights.dtype.itemsize > values.dtype.itemsize:
         weights = weights.to(values.dtype)
     return weights @ values
 
 
-def _is_of_small_range(x: Tensor) -> bool:
-    """Whether a product with it would be stored in float16."""
-    return (autocast_dtype(x) or x.dtype) == torch.float16
+def _are_of_small_range(*tensors: Tensor) -> bool:
+    """Whether a product of them would be stored in float16."""
+    return all((autocast_dtype(x) or x.dtype) == torch.float16 for x in tensors)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_far_buckets, require_integers
+from nlilayers._checks import require_far_buckets, require_lengths
 from nlilayers._precision import at_least_float32
 
 
@@ -22,6 +22,7 @@ def token_distances(
 
     Raises:
         TypeError: if a length is not an integer.
+        ValueError: if one is negative.
 
     Example::
 
@@ -30,7 +31,7 @@ def token_distances(
         tensor([[ 0, -1],
                 [ 1,  0]])
     """
-    require_integers(query_length=query_length, key_length=query_length if key_length is None else key_length)
+    require_lengths(query_length=query_length, key_length=query_length if key_length is None else key_length)
     i = torch.arange(query_length, device=device)
     j = i if key_length is None else torch.arange(key_length, device=device)
     return i[:, None] - j

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_tolerance, require_window
+from nlilayers._checks import require_lengths, require_tolerance
 from nlilayers._precision import at_least_float32
 
 
@@ -165,7 +165,7 @@ def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float | Ten
         >>> f"{discarded_mass_bound(log_bias, window=15, score_range=10.0):.1e}"
         '6.2e-08'
     """
-    require_window(window)
+    require_lengths(window=window)
     length = log_bias.shape[-1]
     row, least = torch.arange(length, device="cpu"), torch.tensor([min(window, length - 1)], device="cpu")
     ratio = _log_ratio(log_bias, row, least, holes=holes).amax((-2, -1))
@@ -233,9 +233,13 @@ def _log_ratio(log_bias: Tensor, row: Tensor, window: Tensor, *, holes: bool) ->
     # Beyond the window and no farther than the sentence goes; a difference of whole sums would be all rounding.
     outside = beyond[..., None, window]
     tail = torch.logaddexp(_less(outside, beyond[..., left]), _less(outside, beyond[..., right]))
-    if holes:
-        return tail - beta[..., :1, None]
-    return tail - torch.logaddexp(within[..., left.clamp(max=window)], apart[..., right.clamp(max=window)])
+    inside = (
+        beta[..., :1, None]
+        if holes
+        else torch.logaddexp(within[..., left.clamp(max=window)], apart[..., right.clamp(max=window)])
+    )
+    # With nothing outside, nothing is lost, though there be nothing inside.
+    return (tail - inside).where(tail != -math.inf, -math.inf)
 
 
 def _less(log_sum: Tensor, log_part: Tensor) -> Tensor:
