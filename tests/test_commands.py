@@ -2,6 +2,7 @@
 
 import ast
 import csv
+import gzip
 import inspect
 import itertools
 import json
@@ -28,7 +29,7 @@ from nli_common.evaluating import evaluate_runs
 from nli_common.explaining import explain_pair
 from nli_common.inputs import Data, default_cache
 from nli_common.lexicon import Lexicon
-from nli_common.predicting import predict_pair
+from nli_common.predicting import predict_file, predict_pair
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
 from nli_common.vectors import read_vectors
@@ -222,6 +223,56 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
     pairs.write_text("gold_label\tsentence1\tsentence2\n")
     assert "expected pairs, found none" in one_line(run_script("predict", "--run", run, *many))
     assert not output.exists()
+
+
+OWN = ("config.json", "lexicon.safetensors", "model.safetensors", "metrics.json", "confusion.png")
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_training_wrote_is_never_replaced(name: str, run: Path, tmp_path: Path) -> None:
+    held = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    place, link, pairs = run / name, tmp_path / "link", tmp_path / "pairs.tsv"
+    link.symlink_to(place)
+    pairs.write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
+    commands = (
+        lambda path: predict_pair(decomposable_attention.SCRIPT, Run(run), "a", "b", path),
+        lambda path: predict_file(decomposable_attention.SCRIPT, Run(run), pairs, None, path),
+        lambda path: explain_pair(decomposable_attention.SCRIPT, Run(run), "a", "b", path),
+        lambda path: evaluate_runs(
+            decomposable_attention.SCRIPT, [Run(run)], pairs, None, None, tmp_path / "cache", path
+        ),
+    )
+    for command in commands:
+        for path in (place, link, run / ".." / run.name / name):
+            with pytest.raises(InputError, match="expected a file other than the run's own, which it would replace"):
+                command(path)
+    assert {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()} == held
+
+
+def test_evaluate_replaces_no_file_that_it_reads(run: Path, tmp_path: Path) -> None:
+    test, categories = tmp_path / "test.tsv", tmp_path / "categories.txt"
+    for path in (test, categories):
+        path.write_text("gold_label\tsentence1\tsentence2\tpairID\nneutral\ta\tb\t1\n")
+    vectors = run.parent / "v.npz"
+    given = ("--test", test, "--vectors", vectors, "--categories", categories, "--cache", tmp_path / "cache")
+    for name, path in (("test", test), ("vectors", vectors), ("categories", categories)):
+        held = path.read_bytes()
+        said = one_line(run_script("evaluate", "--run", run, *given, "--output", path))
+        assert f"--output {path}: expected a file other than that of --{name}, which it would replace" in said
+        assert path.read_bytes() == held
+
+
+def test_a_name_says_how_predictions_and_figures_are_written(run: Path, tmp_path: Path) -> None:
+    pairs, script = tmp_path / "pairs.tsv", decomposable_attention.SCRIPT
+    pairs.write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
+    for name in ("out.tsv", "out.tsv.gz"):
+        predict_file(script, Run(run), pairs, None, tmp_path / name)
+    assert gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()) == (tmp_path / "out.tsv").read_bytes()
+    for kind, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml"), ("PNG", b"\x89PNG")):
+        predict_pair(script, Run(run), "a", "b", tmp_path / f"figure.{kind}")
+        assert (tmp_path / f"figure.{kind}").read_bytes().startswith(start)
+    with pytest.raises(InputError, match=r"figure.xyz: expected a name that ends in .png, .pdf, .svg"):
+        predict_pair(script, Run(run), "a", "b", tmp_path / "figure.xyz")
 
 
 def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corpora: list[str], tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def main(script: Script) -> None:
             run: Folder that train wrote.
             premise: What is given, as text.
             hypothesis: What may follow from it, as text.
-            figure: Write the word alignment of this pair to a PNG file.
+            figure: Write the word alignment of this pair to a .png, .pdf or .svg file.
             pairs: In place of one pair, a file of pairs in any format that train takes; a label of - stands for none.
             vectors: With --pairs, vectors for words that the run has not seen; without it they are hashed.
             output: With --pairs, the file of tab-separated values to write: every class's probability for each pair.

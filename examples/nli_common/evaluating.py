@@ -19,7 +19,7 @@ from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, metrics_of, predictions
 from nli_common.models import restore
 from nli_common.reports import print_metrics
-from nli_common.runs import Run, write_json
+from nli_common.runs import Run, require_replaceable, write_json
 from nli_common.script import ReadsTags, Script
 
 UNFINISHED = "this run is not finished; these are its best weights so far"
@@ -51,10 +51,12 @@ def evaluate_runs(
     """Print and write the metrics of one run, or of the ensemble of several, on a file.
 
     Raises:
-        InputError: if a folder or a file is bad, or the runs do not belong together.
+        InputError: if a folder or a file is bad, the runs do not belong together, or ``output`` is a file that is read
+            or a run's own.
     """
     if not runs:
         raise InputError("--run: expected at least one folder")
+    require_replaceable("output", output, runs, test=test, vectors=vectors, categories=categories)
     corpus = open_corpus(test, cache)
     annotated = None if categories is None else read_categories(categories, test)
     place = runs[0].folder / f"evaluation-{stem(test)}.json" if output is None and len(runs) == 1 else output

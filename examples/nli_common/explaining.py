@@ -18,7 +18,7 @@ from nli_common.figures import shown
 from nli_common.files import write_atomically
 from nli_common.memory import memory_for
 from nli_common.predicting import PreparedPair, prepare_pair
-from nli_common.runs import Run
+from nli_common.runs import Run, require_replaceable
 from nli_common.script import Aligns, AlignsByHead, Propagates, Script
 
 Rows = list[list[float]]
@@ -70,8 +70,9 @@ def explain_pair(script: Script, run: Run, premise: str, hypothesis: str, output
 
     Raises:
         InputError: if a sentence is empty, the folder is bad, the model has nothing to show, or the page cannot be
-            written.
+            written or would replace the run's own file.
     """
+    require_replaceable("output", output, [run])
     pair = prepare_pair(script, run, premise, hypothesis)
     if not isinstance(pair.model, Aligns | Propagates):
         raise InputError(f"--run {run.folder}: {type(pair.model).__name__} aligns no words")

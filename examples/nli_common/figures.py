@@ -1,4 +1,4 @@
-"""Figures of a run, as PNG."""
+"""Figures of a run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,8 +7,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from nli_common.errors import InputError
 from nli_common.files import write_atomically
 
+FORMATS = ("png", "pdf", "svg")
 STROKES = ("o--", "s-", "^:")
 LONGEST_DRAWN = 40
 """Words of a sentence in a figure; those behind them are left out."""
@@ -41,7 +43,7 @@ def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str],
     """How much of each row's word is aligned to each column's word: ``(rows, columns)``, rows that sum to 1."""
     rows, columns = rows[:LONGEST_DRAWN], columns[:LONGEST_DRAWN]
     weights = weights[:LONGEST_DRAWN, :LONGEST_DRAWN]
-    figure = Figure(figsize=(2.2 + 0.5 * len(columns), 1.8 + 0.36 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(max(4.7, 2.2 + 0.5 * len(columns)), 1.8 + 0.36 * len(rows)), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(weights.detach().float().cpu().numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto")
     axes.set_xticks(
@@ -90,6 +92,13 @@ def shown(words: Sequence[str]) -> list[str]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, in one step."""
+    """Write a figure in one step, in the format that its name ends in.
+
+    Raises:
+        InputError: if the name has no such end.
+    """
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise InputError(f"{path}: expected a name that ends in {', '.join(f'.{known}' for known in FORMATS)}")
     FigureCanvasAgg(figure)
-    write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format="png"))
+    write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format=kind))

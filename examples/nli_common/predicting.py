@@ -1,5 +1,6 @@
 """A finished run's predictions: for one pair from the command line, or for each pair of a file, labelled or not."""
 
+import gzip
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from nli_common.memory import memory_for
 from nli_common.metrics import scores
 from nli_common.models import restore
 from nli_common.reports import plot_pair
-from nli_common.runs import Run
+from nli_common.runs import Run, require_replaceable
 from nli_common.script import Aligns, Script
 from nli_common.tokens import split_text
 
@@ -62,8 +63,10 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
     """Print the probability of each class, and draw the word alignment if asked.
 
     Raises:
-        InputError: if a sentence is empty or does not fit into memory, or the folder is bad.
+        InputError: if a sentence is empty or does not fit into memory, the folder is bad, or the figure would replace
+            the run's own file.
     """
+    require_replaceable("figure", figure, [run])
     pair = prepare_pair(script, run, premise, hypothesis)
     with memory_for(pair.premise, pair.hypothesis), torch.inference_mode():
         shares = pair.model(pair.premise, pair.hypothesis).softmax(-1)[0].tolist()
@@ -76,19 +79,18 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
 
 
 def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, output: Path) -> None:
-    """Write the probabilities of the classes for every pair of a file, in its order, as tab-separated values.
+    """Write the probabilities of the classes for every pair of a file, in its order, as tab-separated values (or .gz).
 
     Of several processes, the main one does it alone.
 
     Raises:
-        InputError: if the folder or the file is bad, a sentence is empty, or ``output`` is a file that is read.
+        InputError: if the folder or the file is bad, a sentence is empty, or ``output`` is a file that is read or the
+            run's own.
     """
     accelerator = Accelerator()
     if not accelerator.is_main_process:
         return
-    for name, path in (("pairs", pairs), ("vectors", vectors)):
-        if path is not None and output.resolve() == path.resolve():
-            raise InputError(f"--output {output}: expected a file other than that of --{name}, which it would replace")
+    require_replaceable("output", output, [run], pairs=pairs, vectors=vectors)
     labels = run.read_config()["labels"]
     read = list(read_pairs(pairs))
     for number, pair in enumerate(read, 1):
@@ -109,7 +111,8 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     head = ["pairID", "gold_label", "prediction", *labels, "sentence1", "sentence2"]
 
     def write(path: Path) -> None:
-        with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+        opened = gzip.open if output.suffix == ".gz" else open
+        with opened(path, "wt", encoding="utf-8", errors="replace", newline="\n") as file:
             for fields in (head, *_rows(read, predictions, shares)):
                 file.write("\t".join(re.sub(r"[\t\r\n]", " ", field) for field in fields) + "\n")
 

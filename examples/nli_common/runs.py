@@ -46,6 +46,12 @@ class Run:
         """Whether a finished run lies here with all that its model is restored from."""
         return all(path.exists() for path in (self.config, self.lexicon, self.weights, self.metrics))
 
+    @property
+    def files(self) -> list[Path]:
+        """All that training writes here, for itself and for who reads the run."""
+        figures = [self.folder / name for name in FIGURE_FILES]
+        return [self.config, self.lexicon, self.weights, self.checkpoint, self.previous, self.metrics, *figures]
+
     def claim(self, config: Mapping[str, Any]) -> FileLock:
         """Take the folder for this configuration; the lock is held until it is released or the process ends.
 
@@ -53,9 +59,7 @@ class Run:
             InputError: if the folder holds another run or other files, or another process is writing to it.
         """
         self.require_free_for(config)
-        files = (self.config, self.lexicon, self.weights, self.checkpoint, self.previous, self.metrics)
-        written = [path.name for path in files] + list(FIGURE_FILES)
-        lock = claim(self.folder, ".lock", [f".{name}.*{TEMPORARY}" for name in written])
+        lock = claim(self.folder, ".lock", [f".{path.name}.*{TEMPORARY}" for path in self.files])
         self.require_free_for(config)
         write_json(self.config, config)
         return lock
@@ -127,6 +131,19 @@ def claim(folder: Path, name: str, leftovers: Iterable[str]) -> FileLock:
             f"--output {folder}: cannot be written to ({error.strerror}); make it writable, or choose another folder"
         ) from None
     return lock
+
+
+def require_replaceable(option: str, path: Path | None, runs: Iterable[Run], **read: Path | None) -> None:
+    """Raise an ``InputError`` if a file to be written is one of those that are read, or of what training wrote."""
+    if path is None:
+        return
+    place = path.resolve()
+    for name, source in read.items():
+        if source is not None and place == source.resolve():
+            raise InputError(f"--{option} {path}: expected a file other than that of --{name}, which it would replace")
+    for run in runs:
+        if place in (own.resolve() for own in run.files):
+            raise InputError(f"--{option} {path}: expected a file other than the run's own, which it would replace")
 
 
 def read_metrics(path: Path) -> dict[str, Any]:

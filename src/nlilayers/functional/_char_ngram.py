@@ -97,9 +97,7 @@ def char_ngrams(words: Sequence[str], ngram_size: int) -> tuple[npt.NDArray[np.u
         >>> (hashes == fnv1a(code_points(["<a>", "<word", "word>"]))).all()
         np.True_
     """
-    points = code_points(
-        ["<" + word + ">" for word in words]
-    )  # a format would ask a member of an enum for another name
+    points = code_points(["<" + word + ">" for word in words])  # formatted, a member of an enum has another name
     lengths = (points >= 0).sum(1)
     missing = max(ngram_size - points.shape[1], 0)
     points = np.pad(points, ((0, 0), (0, missing)), constant_values=-1)
