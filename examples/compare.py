@@ -36,6 +36,8 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
     alike = Counter(stem.name for stem in dict.fromkeys(stems))
     columns: dict[str, list[dict[str, Any]]] = {}
     for stem, run in zip(stems, runs, strict=True):
+        if Run(run).unfinished:
+            raise InputError(f"{run}: this run is not finished; the command that began it goes on with it")
         split, metrics = held_metrics(Run(run).metrics)
         title = stem.name if alike[stem.name] == 1 else str(stem)
         columns.setdefault(title if split == "test" else f"{title} (dev)", []).append(metrics)
@@ -47,7 +49,10 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
     for row in rows:
         cells = (cell([accuracies(metrics).get(row) for metrics in column]) for column in columns.values())
         table.add_row(row[1], *cells)
-    Console(markup=False, emoji=False).print(table)
+    console = Console(markup=False, emoji=False)
+    if not console.is_terminal:  # a pipe or a file is as wide as the names
+        console.width = max(console.width, console.measure(table, options=console.options.update(width=10_000)).maximum)
+    console.print(table)
 
 
 def accuracies(metrics: dict[str, Any]) -> dict[tuple[str, str], float]:

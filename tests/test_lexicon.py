@@ -151,6 +151,7 @@ def test_words_without_a_vector_take_their_lower_case_or_a_hashed_one(tmp_path: 
     assert of["the"].tolist() == EXPECTED["the"] and torch.equal(of["THE"], of["the"])
     assert of["Dog"].tolist() == pytest.approx(EXPECTED["Dog"])
     assert torch.equal(of["unknown"], lexicon.hashed[fnv1a("unknown") % NUM_HASHED])
+    assert lexicon.num_known == 3 and lexicon.extended(["zebra", "DOG", "tHE"]).num_known == 4, "DOG is Dog's, no dog's"
 
 
 def test_new_words_come_behind_the_old_ones(tmp_path: Path) -> None:

@@ -141,7 +141,8 @@ def test_accuracies_are_printed_in_per_cent() -> None:
     metrics = Metrics(
         pairs=1234, accuracy=0.5, per_class={"neutral": 0.25}, per_phenomenon={"negation": 0.125}, confusion=[]
     )
-    reports.print_metrics(Console(file=told, width=80), metrics)
+    reports.print_metrics(Console(file=told, width=80), metrics, "dev")
+    assert told.getvalue().split(maxsplit=2)[:2] == ["dev", "accuracy"]
     lines = [line.rsplit(None, 1) for line in told.getvalue().splitlines()]
     assert {name.strip(): figure for name, figure in lines[1:]} == {
         "all 1,234 pairs": "50.00",

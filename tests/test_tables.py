@@ -104,7 +104,17 @@ def test_a_table_has_ours_beside_the_papers(trained: Path) -> None:
     lines = text.splitlines()
     assert lines[0] == "# Table 1: two models and both together" and "A note." in lines
     head, first, second = ([cell.strip() for cell in lines[k].strip("|").split("|")] for k in (2, 4, 5))
-    names = ["parameters", "paper's", "dev", "dev, paper", "test", "test, paper", "training pairs/s", "pairs/s"]
+    names = [
+        "parameters",
+        "paper's",
+        "dev",
+        "dev, paper",
+        "test",
+        "test, paper",
+        "also 1",
+        "training pairs/s",
+        "pairs/s",
+    ]
     assert head[1:] == names
     one, two = dict(zip(head, first, strict=True)), dict(zip(head, second, strict=True))
     assert (one[""], one["paper's"], one["dev, paper"], one["test, paper"]) == ("vanilla", "382K", "90.5", "86.3")
@@ -297,6 +307,15 @@ def test_half_a_table_can_be_read() -> None:
     facts = {"seeds": 1, "options": {}, "data": "x"}
     text = markdown(PLAIN, [], facts)
     assert "| vanilla | 382K | 90.5 | 86.3 |" in text
+
+
+def test_a_file_that_the_paper_does_not_have_has_a_column_of_its_own() -> None:
+    ours = {"parameters": 381_803, "pairs_per_second": 1.0, "inference_pairs_per_second": 1.0}
+    ours["ours"] = {"train": [70.0], "test": [50.0], "also 1": [60.0, 80.0], "also 1 neutral": [1.0]}
+    text = markdown(PLAIN, [ours], {"seeds": 2, "options": {}, "data": "x"})
+    assert "| also 1 |" in text and "| 70.0 ± 14.1 |" in text and "neutral" not in text
+    own = dataclasses.replace(PLAIN, measures=("also 1", *PLAIN.measures[1:]))
+    assert "also 1 |" not in markdown(own, [ours], {"seeds": 2, "options": {}, "data": "x"})
 
 
 def test_a_table_of_many_columns_is_turned() -> None:

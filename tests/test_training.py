@@ -1,8 +1,10 @@
 """A run that is killed at any instant goes on to the same numbers, bit for bit; what a run leaves behind."""
 
+import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from filelock import FileLock
+from rich.console import Console
 from safetensors.torch import load_file
 from torch import nn
 from torch.testing import assert_close
@@ -26,8 +29,8 @@ from nli_common.files import FORGOTTEN, write_atomically
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
-from nli_common.runs import Run
-from nli_common.train_runs import train_run
+from nli_common.runs import Run, write_json
+from nli_common.train_runs import _print_coverage, train_run
 from runs import run_script, start_script, write_corpora
 
 RECIPE = [
@@ -97,6 +100,34 @@ def test_a_finished_run_whose_figures_are_damaged_says_the_way_out(
     (output / "metrics.json").unlink()
     done = run_script(*options, "--output", output)
     assert done.returncode == 0 and numbers(output) == numbers(uninterrupted)
+
+
+def test_a_run_on_other_files_is_told_by_the_option(tmp_path: Path) -> None:
+    held = {"data": {"train": "a", "vectors": "v", "unit_vectors": False}}
+    write_json(Run(tmp_path).config, held)
+    for name, told in (
+        ("train", "holds a run with another --train than this one"),
+        ("vectors", "holds a run with another --vectors than this one"),
+        ("unit_vectors", "data.unit_vectors=False where this one has 'b'"),
+    ):
+        with pytest.raises(InputError, match=re.escape(told)):
+            Run(tmp_path).require_free_for({"data": {**held["data"], name: "b"}})
+    Run(tmp_path).require_free_for(held)
+
+
+def test_how_many_words_have_a_vector_is_told() -> None:
+    file = io.StringIO()
+    lexicon = Lexicon(["a", "b"], torch.eye(2))
+    for words in ([], ["x", "y", "A"]):
+        _print_coverage(Console(file=file, width=20), lexicon.extended(words))
+    assert file.getvalue().splitlines() == [
+        "2 of these words (100.0%) have a vector in the file",
+        "3 of these words (60.0%) have a vector in the file",
+    ]
+    _print_coverage(Console(file=file, width=20), lexicon.extended("stuv"))
+    assert "2 of these words (33.3%) have a vector in the file; are its words written as the corpus's are?" in (
+        file.getvalue()
+    )
 
 
 def test_a_folder_of_another_run_is_refused_and_left_alone(options: list[str], uninterrupted: Path) -> None:

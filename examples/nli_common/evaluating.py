@@ -71,13 +71,13 @@ def evaluate_runs(
             console.print(f"{run.folder}: {UNFINISHED}", soft_wrap=True)
     console.print(
         f"{evaluated.hashed:,} of {len(corpus.words):,} words are new and hashed; "
-        f"{corpus.dropped:,} pairs without a label dropped"
+        f"{corpus.dropped:,} {'pair' if corpus.dropped == 1 else 'pairs'} without a label dropped"
     )
     if evaluated.misses_tags:
         console.print(UNTAGGED)
     if annotated is not None:
         metrics["per_phenomenon"] |= accuracy_by_category(annotated, evaluated.right)
-    print_metrics(console, metrics)
+    print_metrics(console, metrics, "test")
     if place is not None and main:
         write_json(place, {"test": metrics, "data": corpus.digest})
 

@@ -4,6 +4,7 @@ import contextlib
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn.modules.module import (
     register_module_buffer_registration_hook,
@@ -17,6 +18,7 @@ from nli_common.errors import InputError
 from nli_common.lexicon import Lexicon
 from nli_common.runs import Run
 from nli_common.script import ReadsFolder, Script
+from nli_common.tensors import DAMAGED
 
 _ENTRY = 50
 """Bytes that the name, type and place of a tensor take in a file, at least; each of its numbers takes one or more."""
@@ -76,6 +78,11 @@ def _require_size(script: Script, config: Any, lexicon: Lexicon, run: Run) -> No
     """Raise an ``InputError`` if the configuration's model is larger than its weights; takes no memory for it."""
     if not run.weights.is_file():
         raise InputError(f"{run.weights}: no such file; has the run trained for an epoch?")
+    try:
+        with safe_open(run.weights, framework="pt"):
+            pass
+    except DAMAGED as error:
+        raise InputError(f"{run.weights}: not the weights of this model ({error})") from None
     room = {"parameters": run.weights.stat().st_size, "tables": _TABLES}
 
     def count(kind: str, tensor: Tensor | None) -> None:

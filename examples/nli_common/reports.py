@@ -15,11 +15,11 @@ from nli_common.metrics import Metrics
 from nli_common.script import Aligns, Propagates
 
 
-def print_metrics(console: Console, metrics: Metrics) -> None:
-    """A table of accuracies in per cent: over all pairs, per class, per phenomenon."""
+def print_metrics(console: Console, metrics: Metrics, split: str) -> None:
+    """A table of accuracies in per cent, on the test or the dev pairs: over all, per class, per phenomenon."""
     table = Table(box=None, pad_edge=False)
     table.add_column("")
-    table.add_column("accuracy", justify="right")
+    table.add_column(f"{split} accuracy", justify="right")
     table.add_row(f"all {metrics['pairs']:,} pairs", f"{100 * metrics['accuracy']:.2f}")
     for group in (metrics["per_class"], metrics["per_phenomenon"]):
         for name, accuracy in group.items():

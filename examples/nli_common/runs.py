@@ -16,6 +16,8 @@ from nli_common.files import TEMPORARY, read_json, write_atomically
 METRICS = {"accuracy", "pairs", "per_class", "per_phenomenon", "confusion"}
 FIGURES = {"parameters", "training_pairs", "pairs_per_second", "inference_pairs_per_second"}
 FIGURE_FILES = ("confusion.png", "alignment.png", "features-premise.png", "features-hypothesis.png")
+FILES = ("train", "dev", "test", "vectors")
+"""Options that name files, of which a run keeps digests."""
 LARGEST = 1e15
 """No figure of a run comes near it."""
 
@@ -210,6 +212,11 @@ def _require_same(held: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pa
             raise InputError(
                 f"--output {folder}: holds a run of another version, {missing} {place}{key}; choose another folder"
             )
+        elif place == "data." and key in FILES:
+            if there != here:
+                raise InputError(
+                    f"--output {folder}: holds a run with another --{key} than this one; choose another folder"
+                )
         elif there != here:
             raise InputError(
                 f"--output {folder}: holds another run, with {place}{key}={there!r} where this one has {here!r}; "

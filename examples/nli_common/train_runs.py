@@ -69,10 +69,10 @@ def train_run(
     if run.metrics.exists():
         if accelerator.is_main_process:
             run.drop_checkpoints()
-        console.print(f"this run is finished: {run.metrics}")
+        console.print(f"this run is finished: {run.metrics}", soft_wrap=True)
         with _with_a_way_out("delete it, and the same command trains anew"):
-            held = held_metrics(run.metrics)[1]
-        print_metrics(console, held)
+            shown, held = held_metrics(run.metrics)
+        print_metrics(console, held, shown)
         return
 
     lexicon = _lexicon(run, data, corpora)
@@ -91,6 +91,8 @@ def train_run(
         datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}
         parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
         console.print(f"{parameters:,} trainable parameters, {len(lexicon):,} words of {lexicon.dim} dimensions")
+        if data.vectors is not None:
+            _print_coverage(console, lexicon)
         at = Trainer(
             model,
             recipe.make_optimizer(model),
@@ -126,8 +128,11 @@ def train_run(
             write_json(run.metrics, {**results, **figures, "best_epoch": at.best_epoch + 1, "history": at.history})
             run.drop_checkpoints()
         accelerator.wait_for_everyone()
-        console.print(f"best epoch {at.best_epoch + 1} of {at.epoch}, {at.seconds:.0f} s of training, in {run.folder}")
-        print_metrics(console, results[shown])
+        console.print(
+            f"best epoch {at.best_epoch + 1} of {at.epoch}, {at.seconds:.0f} s of training, in {run.folder}",
+            soft_wrap=True,
+        )
+        print_metrics(console, results[shown], shown)
 
 
 def _with_rate(recipe: Recipe, script: Script, config: Any) -> Recipe:
@@ -171,6 +176,14 @@ def _print_sizes(console: Console, corpora: Mapping[str, Corpus]) -> None:
         dropped = f" ({corpus.dropped:,} without a gold label dropped)" if corpus.dropped else ""
         told = ", which have no part-of-speech tags" if corpora["train"].tags and not corpus.tags else ""
         console.print(f"{name:5} {len(corpus):>9,} pairs{dropped}{told}")
+
+
+def _print_coverage(console: Console, lexicon: Lexicon) -> None:
+    """How many words have pretrained vectors: with few of them a model learns far less, and nothing else tells."""
+    known = lexicon.num_known
+    share = known / len(lexicon)
+    hint = "; are its words written as the corpus's are?" if share < 0.5 else ""
+    console.print(f"{known:,} of these words ({share:.1%}) have a vector in the file{hint}", soft_wrap=True)
 
 
 def _lexicon(run: Run, data: Data, corpora: dict[str, Corpus]) -> Lexicon:
