@@ -147,7 +147,8 @@ figure.set_label(
 #
 # So the corpus is good for finding out what a model *cannot* do. It is no measure of
 # how well it would do on real text. For that, make ``train``, ``test`` and ``lexicon``
-# from files; nothing else on this page changes:
+# from files; nothing else on this page changes (of pairs without a column
+# ``phenomenon``, or ``genre``, all are of one phenomenon that has no name):
 #
 # .. code-block:: python
 #
