@@ -179,7 +179,7 @@ def test_quora_split_without_header(tmp_path: Path) -> None:
         (
             "a.tsv",
             "gold_label\tsentence1\nneutral\ta\n",
-            r"a.tsv:1: no column sentence2; there are gold_label, sentence1",
+            r"a.tsv:1: no column sentence2; there are gold_label, sentence1; the first line has to name the columns",
         ),
         ("a.jsonl", '{"gold_label": "neutral"}\n', r"a.jsonl:1: no column sentence1"),
         (

@@ -133,7 +133,10 @@ def _tsv(path: Path) -> Iterator[Pair]:
 
 
 def _with_header(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]:
-    _require(columns, path, 1)
+    try:
+        _require(columns, path, 1)
+    except InputError as error:
+        raise InputError(f"{error}; the first line has to name the columns") from None
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
         raise InputError.at(path, 1, f"{', '.join(twice)} should be the name of one column, but is that of several")

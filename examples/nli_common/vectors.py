@@ -31,7 +31,7 @@ def read_vectors(path: Path, wanted: Collection[str]) -> Vectors:
     Raises:
         InputError: if a vector has another width than the others, or the file is none of these formats.
     """
-    return _npz(path, set(wanted)) if path.suffix == ".npz" else _text(path, set(wanted))
+    return _npz(path, set(wanted)) if path.suffix in (".npz", ".npy") else _text(path, set(wanted))
 
 
 def _npz(path: Path, wanted: set[str]) -> Vectors:
@@ -78,6 +78,8 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> npt.NDArray[Any]:
             raise ValueError(f"{name} is of a version that plain arrays do not have")
         shape, _, dtype = read_header(file)
         held = member.file_size - file.tell()
+    if dtype.hasobject:
+        raise ValueError(f"{name} are pickled objects, which are never read: save them as an array of strings")
     if any(size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != held:
         raise ValueError(f"{name} declares {dtype} {shape}, which is not what its {held:,} bytes hold")
     with archive.open(member) as file:
