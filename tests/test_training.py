@@ -24,13 +24,15 @@ from torch.testing import assert_close
 
 from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
 from nli_common.checkpoints import load_checkpoint, load_weights, save_checkpoint, save_weights
+from nli_common.corpora import Pair
+from nli_common.data import Corpus
 from nli_common.errors import InputError
 from nli_common.files import FORGOTTEN, write_atomically
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.runs import Run, write_json
-from nli_common.train_runs import _print_coverage, train_run
+from nli_common.train_runs import _print_coverage, _print_sizes, train_run
 from runs import run_script, start_script, write_corpora
 
 RECIPE = [
@@ -128,6 +130,16 @@ def test_how_many_words_have_a_vector_is_told() -> None:
     assert "2 of these words (33.3%) have a vector in the file; are its words written as the corpus's are?" in (
         file.getvalue()
     )
+
+
+def test_training_pairs_of_one_class_are_told() -> None:
+    told = []
+    for labels in (["neutral"] * 2, ["neutral", "entailment"]):
+        file = io.StringIO()
+        corpus = Corpus.from_pairs([Pair(["a"], ["b"], label) for label in labels], "pairs")
+        _print_sizes(Console(file=file), {"train": corpus})
+        told.append(file.getvalue().splitlines()[1:])
+    assert told == [["note: all training pairs are of one class, neutral"], []]
 
 
 def test_a_folder_of_another_run_is_refused_and_left_alone(options: list[str], uninterrupted: Path) -> None:

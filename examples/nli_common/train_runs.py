@@ -176,6 +176,8 @@ def _print_sizes(console: Console, corpora: Mapping[str, Corpus]) -> None:
         dropped = f" ({corpus.dropped:,} without a gold label dropped)" if corpus.dropped else ""
         told = ", which have no part-of-speech tags" if corpora["train"].tags and not corpus.tags else ""
         console.print(f"{name:5} {len(corpus):>9,} pairs{dropped}{told}")
+    if len(corpora["train"].labels) == 1:
+        console.print(f"note: all training pairs are of one class, {corpora['train'].labels[0]}")
 
 
 def _print_coverage(console: Console, lexicon: Lexicon) -> None:
