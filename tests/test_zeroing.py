@@ -7,8 +7,9 @@ import torch
 from torch import nn
 from torch.autograd import forward_ad
 from torch.testing import assert_close
+from torch.utils.checkpoint import checkpoint
 
-from nlilayers._zeroing import zero_masked
+from nlilayers._zeroing import stop_gradients, zero_masked
 
 NUMBERS = [1.5, -2.0, -0.0, math.nan, math.inf, -math.inf]
 KEPT = torch.tensor([True, False, True, False, False, True])
@@ -68,3 +69,43 @@ def test_transformed_code_chooses() -> None:
     with pytest.warns(DeprecationWarning):
         traced = torch.jit.trace(zero_masked, (x, mask))
     assert_close(traced(2 * x, ~mask), torch.where(mask, 0, 2 * x))
+
+
+class TestStopGradients:
+    """What arrives at padding goes no further, whatever is done with the result."""
+
+    MASK = torch.tensor([[True, True, False]])
+
+    @staticmethod
+    def made(x: torch.Tensor) -> torch.Tensor:
+        return stop_gradients(x**2 * TestStopGradients.MASK[..., None], TestStopGradients.MASK)
+
+    @pytest.mark.parametrize(
+        "use",
+        [
+            lambda y: y / y.norm(dim=-1, keepdim=True),
+            lambda y: y.add_(0).div_(y.detach().norm(dim=-1, keepdim=True)),
+            lambda y: checkpoint(torch.log, y, use_reentrant=False),
+            lambda y: y.log().unbind(1)[0][:, None].expand_as(y),
+        ],
+        ids=["divided", "in place", "checkpointed", "in part"],
+    )
+    def test_it_reaches_nothing(self, use) -> None:
+        x = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], dtype=torch.float64, requires_grad=True)
+        y = use(self.made(x)).masked_fill(~self.MASK[..., None], 0)
+        (first,) = torch.autograd.grad((y**3).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.square().sum(), x, allow_unused=True, materialize_grads=True)
+        assert first.isfinite().all() and first[0, 2].eq(0).all() and first[0, 0].ne(0).any()
+        assert second.isfinite().all() and second[0, 2].eq(0).all()
+
+    def test_gradients_and_their_own_are_right(self) -> None:
+        x = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], dtype=torch.float64, requires_grad=True)
+        assert torch.autograd.gradcheck(self.made, x) and torch.autograd.gradgradcheck(self.made, x)
+
+    def test_without_gradients_it_is_what_it_was_given(self) -> None:
+        y = torch.ones(1, 3, 2)
+        assert stop_gradients(y, self.MASK) is y and stop_gradients(y, None) is y
+        assert (
+            torch.func.grad(lambda x: self.made(x).sum())(torch.ones(1, 3, 2)).flatten().tolist()
+            == [2.0] * 4 + [0.0] * 2
+        )

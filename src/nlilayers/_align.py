@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from nlilayers import functional
 from nlilayers._checks import require_function, require_log_bias, require_mask, require_prior, require_sequence
+from nlilayers._zeroing import stop_gradients
 from nlilayers.masking import zero_padding
 
 
@@ -140,9 +141,7 @@ class IntraAlign(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Each word's self-aligned phrase."""
         x = zero_padding(x, mask)
-        y = functional.weighted_sum(self._weights(x, mask), x)
-        # At padding it is 0 as it is; what its gradient holds there must go no further.
-        return zero_padding(y, mask)
+        return stop_gradients(functional.weighted_sum(self._weights(x, mask), x), mask)
 
     def alignment_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, n, n)``; each row of a real token sums to 1."""

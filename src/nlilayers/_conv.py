@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from nlilayers import functional
 from nlilayers._checks import require_flags, require_positive, require_probability, require_sequence
+from nlilayers._zeroing import stop_gradients
 from nlilayers.masking import zero_padding
 
 
@@ -119,8 +120,8 @@ class GatedConvBlock(nn.Module):
         output = parts[0] if self.output_gate else None
         forget = parts[-2] if self.forget_gate else None
         hidden, cell = functional.gated_cell(shortcut, cell, parts[-1], forget, output)
-        # At padding a cell is 0 as it is, a mix of two zeros; what its gradient holds there must go no further.
-        return zero_padding(hidden, mask), zero_padding(cell, mask)
+        # At padding a cell is 0 as it is, a mix of two zeros; a hidden state is not: tanh(b_g) is not 0.
+        return zero_padding(hidden, mask), stop_gradients(cell, mask)
 
     def _require_cell(self, cell: Tensor, hidden: Tensor) -> None:
         require_sequence("cell", cell, self.out_features)

@@ -25,6 +25,31 @@ def zero_masked(x: Tensor, mask: Tensor) -> Tensor:
     return zeroed
 
 
+def stop_gradients(y: Tensor, mask: Tensor | None) -> Tensor:
+    """A result that is 0 at padding; gradients that arrive there, be they NaN, go no further back.
+
+    Args:
+        y: ``(b, n, d)``, 0 where the mask is False.
+        mask: ``(b, n)``; ``None`` means that there is no padding.
+
+    Example::
+
+        >>> x = torch.ones(1, 2, 1, requires_grad=True)
+        >>> y = stop_gradients(2 * x * torch.tensor([[[1.0], [0.0]]]), torch.tensor([[True, False]]))
+        >>> y.backward(torch.tensor([[[1.0], [float("nan")]]]))
+        >>> x.grad.flatten()
+        tensor([2., 0.])
+    """
+    if mask is None:
+        return y
+    real = mask[..., None]
+    if type(y) is not Tensor or is_traced() or is_transformed(y):
+        return torch.where(real, y, 0)
+    if y.grad_fn is not None:  # a hook on what made it costs no pass over memory forwards
+        y.grad_fn.register_prehook(lambda grads: tuple(None if g is None else zero_masked(g, real) for g in grads))
+    return y
+
+
 class _ZeroMasked(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, mask: Tensor) -> Tensor:

@@ -3,9 +3,10 @@
 from torch import Tensor
 
 from nlilayers._checks import require_mask
+from nlilayers._zeroing import stop_gradients
 from nlilayers.functional._attention import self_attention_weights
 from nlilayers.functional._dot_product import weighted_sum
-from nlilayers.masking import masked_softmax, pair_mask, zero_padding
+from nlilayers.masking import masked_softmax, pair_mask
 
 
 def alignment_weights(
@@ -88,8 +89,7 @@ def align(
     """
     beta_weights, alpha_weights = alignment_weights(scores, premise_mask, hypothesis_mask)
     beta, alpha = weighted_sum(beta_weights, hypothesis), weighted_sum(alpha_weights, premise)
-    # At padding they are 0 as they are; what their gradients hold there must go no further.
-    return zero_padding(beta, premise_mask), zero_padding(alpha, hypothesis_mask)
+    return stop_gradients(beta, premise_mask), stop_gradients(alpha, hypothesis_mask)
 
 
 def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
