@@ -98,6 +98,19 @@ class TestStopGradients:
         assert first.isfinite().all() and first[0, 2].eq(0).all() and first[0, 0].ne(0).any()
         assert second.isfinite().all() and second[0, 2].eq(0).all()
 
+    def test_what_was_made_beside_it_is_left_alone(self) -> None:
+        x = torch.ones(2, 1, 3, 1, requires_grad=True)
+        first, second = x.unbind(0)
+        garbage = torch.tensor([[[1.0], [1.0], [math.nan]]])
+        (grad,) = torch.autograd.grad([first, stop_gradients(second, self.MASK)], x, [garbage, garbage])
+        assert torch.equal(grad.flatten()[[0, 1, 3, 4, 5]], torch.tensor([1.0, 1, 1, 1, 0])) and grad[0, 0, 2].isnan()
+
+    def test_compiled_it_stops_them_too(self) -> None:
+        x = torch.ones(1, 3, 2, requires_grad=True)
+        y = torch.compile(self.made, backend="aot_eager", fullgraph=True)(x)
+        (grad,) = torch.autograd.grad(y, x, torch.full_like(y, 3.0).masked_fill(~self.MASK[..., None], math.nan))
+        assert grad.flatten().tolist() == [6.0] * 4 + [0.0] * 2
+
     def test_gradients_and_their_own_are_right(self) -> None:
         x = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], dtype=torch.float64, requires_grad=True)
         assert torch.autograd.gradcheck(self.made, x) and torch.autograd.gradgradcheck(self.made, x)

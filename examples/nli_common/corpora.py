@@ -133,10 +133,7 @@ def _tsv(path: Path) -> Iterator[Pair]:
 
 
 def _with_header(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]:
-    try:
-        _require(columns, path, 1)
-    except InputError as error:
-        raise InputError(f"{error}; the first line has to name the columns") from None
+    _require(columns, path, 1)
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
         raise InputError.at(path, 1, f"{', '.join(twice)} should be the name of one column, but is that of several")
@@ -233,7 +230,8 @@ def require_sentences(pair: Pair, place: str) -> None:
 def _require(row: Row | list[str], path: Path, number: int, *more: str) -> None:
     missing = [name for name in ("gold_label", "sentence1", "sentence2", *more) if name not in row]
     if missing:
-        raise InputError.at(path, number, f"no column {missing[0]}; there are {', '.join(row) or 'none'}")
+        header = "; the first line has to name the columns" if isinstance(row, list) else ""
+        raise InputError.at(path, number, f"no column {missing[0]}; there are {', '.join(row) or 'none'}{header}")
 
 
 def _row(columns: list[str] | tuple[str, ...], line: str, path: Path, number: int) -> dict[str, str]:

@@ -27,13 +27,11 @@ def without_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
 
 def product(x: Tensor, y: Tensor) -> Tensor:
     """``x @ y``, which autocast lowers neither forwards nor, where its backward pass is compiled, backwards."""
-    if autocast_dtype(x) is None:
-        return x @ y
-    with torch.autocast(x.device.type, enabled=False):
-        if not torch.compiler.is_compiling() or is_under_functorch():
-            return x @ y
-        z: Tensor = _Product.apply(x, y)  # type: ignore[no-untyped-call]
-        return z
+    compiled = torch.compiler.is_compiling() and not is_under_functorch()
+    own_backward = compiled and autocast_dtype(x) is not None
+    with without_autocast(x):
+        z: Tensor = _Product.apply(x, y) if own_backward else x @ y  # type: ignore[no-untyped-call]
+    return z
 
 
 class _Product(torch.autograd.Function):

@@ -76,7 +76,8 @@ def comparisons(claims: Sequence[Claim], results: Results) -> str:
     for (claim, bench, gap), verdict in zip(found, said, strict=True):
         known = (f"{gap.low:+.1f} to {gap.high:+.1f}", f"{gap.p:.2g}") if gap.seeds >= FEWEST_SEEDS else ("–", "–")
         counts = dict.fromkeys(len(side) for side in compared_runs(claim, bench, results))
-        printed = ", ".join(f"{gain:+.1f}" for gain in claim.gains if claim != before) or "–" * (not claim.gains)
+        gains = ", ".join(f"{gain:+.1f}" for gain in claim.gains) or "–"
+        printed = "" if claim == before and claim.gains else gains
         points = f"{round(gap.points, 1) + 0.0:+.1f}"
         numbers = [printed, points, *known, " and ".join(map(str, counts)), verdict]
         told = ("", "") if claim == before else (claim.says, f"{claim.better} – {claim.worse}")
@@ -166,7 +167,7 @@ def compared_runs(claim: Claim, bench: str, results: Results) -> list[list[dict[
     if not claim.paired:
         return sides
     shared = set.intersection(*({run["seed"] for run in side} for side in sides))
-    return [sorted((r for r in side if r["seed"] in shared), key=lambda r: int(r["seed"])) for side in sides]
+    return [[run for run in side if run["seed"] in shared] for side in sides]
 
 
 def behind(claim: Claim, results: Results) -> str:

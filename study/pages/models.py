@@ -47,7 +47,7 @@ def page(results: Results) -> str:
         lines = list(_models(bench, results))
         if lines:
             curves = (
-                f"![Dev accuracy of seed 0, epoch by epoch, of each model without an encoder and without averaged "
+                "![Dev accuracy of seed 0, epoch by epoch, of each model without an encoder and without averaged "
                 f"weights, on {bench}](curves-{bench}.png)"
             )
             share = next(r["largest_class"] for (name, _), found in results.items() if name == bench for r in found)
