@@ -61,6 +61,13 @@ def numbers(folder: Path) -> dict[str, object]:
     return metrics
 
 
+def train_again(config: Mapping[str, Any], options: list[str], run: Run) -> None:
+    """What a run's configuration says, in this process."""
+    given = {name.removeprefix("--"): Path(path) for name, path in zip(options[1:9:2], options[2:9:2], strict=True)}
+    model, recipe = SCRIPT.config_named(config["config"])(**config["model"]), Recipe(**config["recipe"])
+    train_run(SCRIPT, model, recipe, Data(**given), config["seed"], run)
+
+
 def test_a_killed_run_ends_in_the_same_numbers(options: list[str], uninterrupted: Path, tmp_path: Path) -> None:
     """SIGKILL at random instants, five times; then the same command to its end."""
     output, clock = tmp_path / "killed", random.Random(0)
@@ -90,6 +97,20 @@ def test_a_finished_run_is_not_run_again(options: list[str], uninterrupted: Path
     again = run_script(*options, "--output", uninterrupted)
     assert again.returncode == 0 and "this run is finished" in again.stdout
     assert before == {path.name: path.stat().st_mtime_ns for path in uninterrupted.iterdir() if path.name in before}
+
+
+def test_a_run_that_ended_before_its_test_goes_on_after_the_last_epoch(
+    options: list[str], uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("nli_common.train_runs.evaluate", killed)
+        train_again(Run(uninterrupted).read_config(), options, Run(tmp_path))
+    done = run_script(*options, "--output", tmp_path)
+    assert done.returncode == 0 and "resuming after the last epoch, 4\n" in done.stdout
+    assert numbers(tmp_path) == numbers(uninterrupted)
 
 
 def test_a_finished_run_whose_figures_are_damaged_says_the_way_out(
@@ -407,10 +428,8 @@ def test_a_run_that_another_process_finished_is_left_alone(
         return claim(self, described)
 
     monkeypatch.setattr(Run, "claim", finished_meanwhile)
-    given = {name.removeprefix("--"): Path(path) for name, path in zip(options[1:9:2], options[2:9:2], strict=True)}
-    model, recipe = SCRIPT.config_named(config["config"])(**config["model"]), Recipe(**config["recipe"])
     with pytest.raises(InputError, match="another process has finished this run; the same command shows it"):
-        train_run(SCRIPT, model, recipe, Data(**given), config["seed"], run)
+        train_again(config, options, run)
     assert {path.name: path.read_bytes() for path in run.folder.iterdir()} == before
 
 

@@ -132,7 +132,7 @@ class Trainer:
                 cannot be written, or what is needed to go on is damaged.
         """
         at = self._resumed()
-        while at.epoch < self.recipe.epochs and at.epoch - at.best_epoch <= self.recipe.patience:
+        while self._goes_on(at):
             loss = self._epoch(at)
             with self.average.in_use() if self.average is not None else contextlib.nullcontext():
                 predicted, label, _ = predictions(self.model, self.dev_batches, self.accelerator)
@@ -163,8 +163,13 @@ class Trainer:
             self.console.print(f"{problem}; going on from the one before it", soft_wrap=True)
         if self.accelerator.is_main_process and resumed.path != self.run.checkpoint:
             resumed.path.replace(self.run.checkpoint)
-        self.console.print(f"resuming at epoch {at.epoch + 1}, step {at.step}")
+        place = f"at epoch {at.epoch + 1}, step {at.step}" if self._goes_on(at) else f"after the last epoch, {at.epoch}"
+        self.console.print(f"resuming {place}")
         return at
+
+    def _goes_on(self, at: TrainingState) -> bool:
+        """Whether there is another epoch to train, or the rest of one."""
+        return at.epoch < self.recipe.epochs and at.epoch - at.best_epoch <= self.recipe.patience
 
     def _epoch(self, at: TrainingState) -> float:
         """Take the rest of an epoch's steps; their mean loss."""
