@@ -24,6 +24,7 @@ from nlilayers import (
     functional,
     masking,
 )
+from nlilayers._precision import _Product
 from strategies import normal
 
 every_case = pytest.mark.parametrize("name", CASES)
@@ -190,6 +191,21 @@ def test_what_autocast_lowers_in_no_eager_backward_pass_it_lowers_in_no_compiled
     for gradient, expected in zip(ours, eager, strict=True):
         assert expected.isfinite().all()
         assert (gradient - expected).norm() <= (2**-8 if lowered else 1e-6) * expected.norm()
+
+
+@halves
+@pytest.mark.parametrize("left, right", [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5))])
+def test_the_product_of_compiled_code_has_the_gradients_of_a_plain_one(
+    left: tuple[int, ...], right: tuple[int, ...], dtype: torch.dtype, device: str
+) -> None:
+    x, y = (normal(k, *shape).float().to(device).requires_grad_() for k, shape in enumerate((left, right)))
+    ours, plain = _Product.apply(x, y), x @ y
+    assert torch.equal(ours, plain)
+    grad = normal(2, *plain.shape).float().to(device)
+    with torch.autocast(device, dtype=dtype):
+        within = torch.autograd.grad(ours, (x, y), grad)
+    for gradient, expected in zip(within, torch.autograd.grad(plain, (x, y), grad), strict=True):
+        torch.testing.assert_close(gradient, expected)
 
 
 @halves
