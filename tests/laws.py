@@ -105,6 +105,30 @@ def what_arrives_at_padding_goes_no_further(layer: nn.Module, sentences: Sentenc
             assert ours is None or torch.equal(ours, theirs), f"a gradient of {garbage} at padding went further"
 
 
+def a_mask_that_changes_later_changes_no_gradient(layer: nn.Module, sentences: Sentences) -> None:
+    """Or autograd refuses to go back: nothing that it does not watch may be kept as it was given."""
+    parameters = tuple(layer.parameters())
+    for frozen in (False, True):
+        leaves = tuple(x.clone().requires_grad_(not frozen) for x in sentences.tensors)
+        wanted = parameters if frozen else leaves + parameters
+        if not wanted:
+            continue
+        gradients = []
+        for changes in (False, True):
+            masks = tuple(mask.clone() for mask in sentences.masks)
+            loss = sum(y.square().sum() for y in outputs(layer, Sentences(leaves, masks)))
+            for mask in masks if changes else ():
+                mask.logical_not_()
+            try:
+                gradients.append(torch.autograd.grad(loss, wanted, allow_unused=True))
+            except RuntimeError as error:
+                assert changes and "modified by an inplace operation" in str(error)
+                break
+        else:
+            for ours, expected in zip(*reversed(gradients), strict=True):
+                assert ours is None or torch.equal(ours, expected), "the mask's change reached a gradient"
+
+
 def sentences_without_words_give_zero(layer: nn.Module, sentences: Sentences) -> None:
     empty = Sentences(sentences.tensors, tuple(torch.zeros_like(mask) for mask in sentences.masks))
     assert all(torch.all(y == 0) for y in outputs(layer, empty))

@@ -703,12 +703,55 @@ def test_device_and_dtype_are_the_constructors(device: str) -> None:
     assert laws.outputs(layer.to(torch.bfloat16), Sentences((normal(0, 1, 3, EMBED_DIM).to(device).bfloat16(),), ()))
 
 
+@pytest.mark.parametrize("priors", [1, HEADS])
+def test_a_scalar_may_have_an_axis(priors: int) -> None:
+    """As FSDP asks for, which shards no scalars."""
+    prior = GaussianPrior() if priors == 1 else HeadPriors([GaussianPrior(w) for w in (0.05, 0.1, 0.2)])
+    layer, x = GaussianSelfAttention(EMBED_DIM, HEADS, prior=prior).double(), normal(1, 1, 200, EMBED_DIM)
+    expected = layer(x)
+    for each in prior.modules():
+        if isinstance(each, GaussianPrior):
+            each.rho, each.kappa = (nn.Parameter(scalar.detach().reshape(1)) for scalar in (each.rho, each.kappa))
+    assert torch.equal(layer(x), expected)
+
+
+def test_a_gaussian_with_a_width_for_each_head() -> None:
+    """In one module that says so by its property: all its words are attended to, for its window is not known."""
+
+    class Widths(GaussianPrior):
+        @property
+        def w(self) -> Tensor:
+            return torch.tensor([0.05, 0.1, 0.2], dtype=torch.float64)[:, None, None]
+
+    x, ours = normal(1, 1, 200, EMBED_DIM), attention(prior=Widths())
+    by_head = HeadPriors([GaussianPrior(w, dtype=torch.float64) for w in (0.05, 0.1, 0.2)])
+    theirs = attention(prior=by_head, window=None)
+    assert_close(ours(x), theirs(x), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("length", [100, 200])
+def test_a_parametrization_that_is_cached_has_its_gradient(length: int) -> None:
+    class Twice(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return 2 * x
+
+    layer, x = GaussianSelfAttention(EMBED_DIM, HEADS).double(), normal(1, 1, length, EMBED_DIM)
+    nn.utils.parametrize.register_parametrization(layer.prior, "rho", Twice())
+    original = layer.prior.parametrizations.rho.original
+    (expected,) = torch.autograd.grad(layer(x).square().sum(), original)
+    with nn.utils.parametrize.cached():
+        (gradient,) = torch.autograd.grad(layer(x).square().sum(), original)
+    assert gradient.ne(0) and torch.equal(gradient, expected)
+
+
 def test_reset_parameters_draws_anew_and_leaves_the_prior() -> None:
     layer = GaussianSelfAttention(EMBED_DIM, HEADS, bias=True)
     for parameter in layer.parameters():
         nn.init.constant_(parameter, 3.0)
     layer.reset_parameters()
-    assert layer.in_proj.weight.std() > 0 and layer.out_proj.weight.std() > 0
+    bound = math.sqrt(6 / (EMBED_DIM + EMBED_DIM))  # Glorot's, of each projection
+    for weight in (layer.in_proj.weight, layer.out_proj.weight):
+        assert 0.8 * bound < weight.abs().max() <= bound and weight.min() < 0 < weight.max()
     assert torch.all(layer.in_proj.bias == 0) and torch.all(layer.out_proj.bias == 0)
     assert layer.prior.rho.item() == 3.0
 

@@ -200,7 +200,13 @@ DRAWN = [
     laws.memory_layout_does_not_matter,
     laws.no_mask_means_all_real,
 ]
-FIXED = [laws.dtype_follows, laws.autocast_agrees, laws.an_empty_batch_gives_an_empty_batch, laws.gradients_are_right]
+FIXED = [
+    laws.dtype_follows,
+    laws.autocast_agrees,
+    laws.an_empty_batch_gives_an_empty_batch,
+    laws.gradients_are_right,
+    laws.a_mask_that_changes_later_changes_no_gradient,
+]
 every_layer = pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS.keys())
 
 
@@ -243,6 +249,25 @@ def test_garbage_in_padding_reaches_no_weight_and_no_gradient_of_one(
     sentences = data.draw(strategies.sentences(sides=len(layer.masks))).to(device)
     laws.garbage_in_padding_changes_nothing(layer.on(device), sentences)
     laws.no_gradient_reaches_padding(layer.on(device), sentences)
+
+
+@every_weight
+def test_an_entropy_of_weights_has_the_gradients_of_that_of_real_ones(layer: Layer, device: str) -> None:
+    """Its own gradient is infinite at a weight of 0."""
+    sentences, weights = layer.sizes(3, device), layer.on(device)
+    words = tuple(x.requires_grad_() for x in sentences.tensors)
+    gradients = []
+    for entropy in (torch.special.entr, lambda p: -(p * p.masked_fill(p == 0, 1).log())):
+        loss = sum(entropy(p).sum() for p in laws.outputs(weights, sentences))
+        gradients.append(torch.autograd.grad(loss, words))
+    for ours, expected in zip(*gradients, strict=True):
+        assert expected.isfinite().all() and expected.ne(0).any()
+        torch.testing.assert_close(ours, expected)
+
+
+@every_weight
+def test_a_mask_that_changes_later_changes_no_gradient_of_weights(layer: Layer, device: str) -> None:
+    laws.a_mask_that_changes_later_changes_no_gradient(layer.on(device), layer.sizes(3, device))
 
 
 @every_weight

@@ -39,6 +39,17 @@ def test_any_strides_and_no_numbers() -> None:
     assert zero_masked(torch.randn(0, 2, 3), torch.ones(0, 2, 1).bool()).shape == (0, 2, 3)
 
 
+def test_numbers_that_are_the_negative_of_those_in_memory() -> None:
+    """As the imaginary parts of conjugates are, which share the memory of what they were made from."""
+    x = torch.complex(torch.ones(6), torch.tensor(NUMBERS)).conj().imag
+    assert x.is_neg()
+    assert torch.equal(bits(zero_masked(x, KEPT)), bits(torch.where(KEPT, x, 0)))
+    y = torch.ones(6, requires_grad=True)
+    z = torch.complex(torch.zeros(6), zero_masked(y, KEPT))
+    (gradient,) = torch.autograd.grad((z.conj() * torch.complex(torch.ones(6), torch.ones(6))).real.sum(), y)
+    assert gradient.abs().tolist() == KEPT.float().tolist()
+
+
 def test_what_is_given_stays_as_it_is() -> None:
     x = torch.tensor(NUMBERS)
     zero_masked(x, KEPT).fill_(7)

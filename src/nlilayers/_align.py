@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from nlilayers import functional
 from nlilayers._checks import require_function, require_log_bias, require_mask, require_prior, require_sequence
 from nlilayers._zeroing import stop_gradients
-from nlilayers.masking import zero_padding
+from nlilayers.masking import pair_mask, zero_padding
 
 
 class DecomposableAlign(nn.Module):
@@ -82,7 +82,12 @@ class DecomposableAlign(nn.Module):
         """The weights behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``; each row of a real token sums to 1."""
         _require_pair(premise, hypothesis, premise_mask, hypothesis_mask)
         premise, hypothesis = zero_padding(premise, premise_mask), zero_padding(hypothesis, hypothesis_mask)
-        return functional.alignment_weights(self._scores(premise, hypothesis), premise_mask, hypothesis_mask)
+        scores = self._scores(premise, hypothesis)
+        beta_weights, alpha_weights = functional.alignment_weights(scores, premise_mask, hypothesis_mask)
+        return (
+            stop_gradients(beta_weights, pair_mask(premise_mask, hypothesis_mask)),
+            stop_gradients(alpha_weights, pair_mask(hypothesis_mask, premise_mask)),
+        )
 
     def _scores(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
         return functional.dot_scores(self.feedforward(premise), self.feedforward(hypothesis))
@@ -145,7 +150,7 @@ class IntraAlign(nn.Module):
 
     def alignment_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, n, n)``; each row of a real token sums to 1."""
-        return self._weights(zero_padding(x, mask), mask)
+        return stop_gradients(self._weights(zero_padding(x, mask), mask), pair_mask(mask, mask))
 
     def _weights(self, x: Tensor, mask: Tensor | None) -> Tensor:
         features = self.feedforward(x)

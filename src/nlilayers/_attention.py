@@ -25,7 +25,8 @@ from nlilayers._known_priors import lets_see_itself
 from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
 from nlilayers._priors import GaussianPrior, HeadPriors
-from nlilayers.masking import zero_padding
+from nlilayers._zeroing import stop_gradients
+from nlilayers.masking import pair_mask, zero_padding
 
 
 class GaussianSelfAttention(nn.Module):
@@ -145,9 +146,9 @@ class GaussianSelfAttention(nn.Module):
 
         Attention averages: identical words keep their variance, and averaging independent ones reduces it.
         """
-        for block in (*self.in_proj.weight.chunk(3), self.out_proj.weight):
-            nn.init.xavier_uniform_(block)
+        bound = math.sqrt(3 / self.embed_dim)
         for projection in (self.in_proj, self.out_proj):
+            nn.init.uniform_(projection.weight, -bound, bound)
             if projection.bias is not None:
                 nn.init.zeros_(projection.bias)
 
@@ -167,7 +168,8 @@ class GaussianSelfAttention(nn.Module):
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, h, n, n)``; each row of a real token sums to 1. Without dropout."""
         queries, keys, _ = self._heads(self._project(x, mask))
-        return self._weights(queries, keys, mask, zero_rows=True)
+        weights, pairs = self._weights(queries, keys, mask, zero_rows=True), pair_mask(mask, mask)
+        return stop_gradients(weights, None if pairs is None else pairs[:, None])
 
     def discarded_mass_bound(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         r"""A bound on the share of each word's weights that the output leaves out, ``(b, h, n)``, in at least float32.

@@ -55,20 +55,21 @@ def _smallest_window(
     prior: nn.Module, queries: Tensor, keys: Tensor, mask: Tensor | None, scale: float, tolerance: float
 ) -> int:
     length, priors = queries.shape[2], gaussians_of(prior)
-    if not priors:
+    # Read as the prior will read them: a parametrization may hand out again what it was first asked for.
+    scalars = [scalar.detach().flatten() for scalar in (*(each.w for each in priors), *(each.b for each in priors))]
+    if not priors or any(scalar.shape != (1,) for scalar in scalars):
         return length
     with torch.no_grad():
         ranges = functional.score_range(queries, keys, scale, mask, mask).amax(0)
         if len(priors) == 1:
             ranges = ranges.amax(0, keepdim=True)
         holes = ranges.new_zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()
-        w, b = torch.stack([prior.w for prior in priors]), torch.stack([prior.b for prior in priors])
-        known = read_values(torch.cat([holes[None], ranges, w, b]))
+        known = read_values(torch.cat([holes[None], ranges, *scalars]))
     if known is None:
         return length
-    has_holes, scalars = bool(known[0]), torch.tensor(known[1:], dtype=torch.float64, device="cpu")
+    has_holes, exact = bool(known[0]), torch.tensor(known[1:], dtype=torch.float64, device="cpu")
     distances = torch.arange(length, device="cpu")
-    exact_range, exact_w, exact_b = scalars.view(3, -1, 1)
+    exact_range, exact_w, exact_b = exact.view(3, -1, 1)
     log_bias = functional.gaussian_bias(exact_w, exact_b, distances)
     # The range was computed in floating point too.
     return functional.smallest_window(log_bias, 1.001 * exact_range[:, 0], tolerance, holes=has_holes)

@@ -98,7 +98,9 @@ class GatedConvBlock(nn.Module):
         nn.init.zeros_(self.bias)
         if self.forget_gate:
             # The first cell is 0: a gate that started half open would halve what enters, layer after layer.
-            nn.init.constant_(self.bias[-2 * self.out_features : -self.out_features], -2.0)
+            *output, forget, candidate = self.bias.detach().chunk(2 + self.output_gate)
+            # What is written to a part of a sharded tensor is lost.
+            self.bias.detach().copy_(torch.cat([*output, torch.full_like(forget, -2.0), candidate]))
 
     def forward(self, hidden: Tensor, cell: Tensor | None = None, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Hidden states and cells of the next layer.

@@ -36,7 +36,7 @@ class GaussianPrior(nn.Module):
     The default, :math:`w = c`, has its peak on the two neighbours. (The paper gives no initial values.)
 
     Args:
-        w: where :math:`w` starts.
+        w: where :math:`w` starts: never below 1e-38, the smallest normal number.
         b: where :math:`b` starts; ``None`` leaves it out (Eq 3). At 0 its gradient is 0, so only weight decay moves it.
 
     Attributes:
@@ -48,7 +48,7 @@ class GaussianPrior(nn.Module):
 
     Raises:
         TypeError: if ``w`` or ``b`` is not a number.
-        ValueError: if ``w`` is not a finite number above 0, or ``b`` not one of at most 0, in the dtype.
+        ValueError: if ``w`` is not above 0, if ``b`` is not at most 0, or if one of them is not finite in the dtype.
 
     Example::
 

@@ -30,8 +30,8 @@ def stop_gradients(y: Tensor, mask: Tensor | None) -> Tensor:
     """A result that is 0 at padding; gradients that arrive there, be they NaN, go no further back.
 
     Args:
-        y: ``(b, n, d)``, 0 where the mask is False.
-        mask: ``(b, n)``; ``None`` means that there is no padding.
+        y: 0 where the mask is False.
+        mask: of the dimensions of y, or of all but its last; ``None`` means that there is no padding.
 
     Example::
 
@@ -43,11 +43,12 @@ def stop_gradients(y: Tensor, mask: Tensor | None) -> Tensor:
     """
     if mask is None:
         return y
-    real = mask[..., None]
+    real = mask if mask.ndim == y.ndim else mask[..., None]
     if type(y) is not Tensor or is_traced() or is_transformed(y):
         return torch.where(real, y, 0)
     if y.grad_fn is not None:  # a hook on what made it costs no pass over memory forwards
         place = y.output_nr  # what made it may have made other tensors, too
+        real = real.clone()  # the caller's may have changed by the time that gradients arrive
 
         def stop(grads: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
             return tuple(g if g is None or k != place else zero_masked(g, real) for k, g in enumerate(grads))
@@ -72,4 +73,5 @@ class _ZeroMasked(torch.autograd.Function):
 
 def _has_bits(x: Tensor) -> bool:
     """Whether these are numbers in this machine's memory, and not what stands for some."""
-    return type(x) in (Tensor, nn.Parameter) and x.device.type == "cpu" and x.dtype.itemsize in INTEGERS
+    plain = type(x) in (Tensor, nn.Parameter) and x.device.type == "cpu"
+    return plain and x.dtype.itemsize in INTEGERS and not x.is_neg()

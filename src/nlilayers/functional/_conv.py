@@ -36,9 +36,11 @@ def same_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     left, right = (kernel_size - 1) // 2, kernel_size // 2
     if x.device.type == "cpu" and not torch.compiler.is_compiling():
         # Images with a row for each sentence and a pixel for each word: features lie side by side, as oneDNN would lay
-        # them. With rows to an image it is faster than with one, most with about 16; a trace is of batches of any size.
+        # them. With rows to an image it is faster than with one, most with about 16; but a trace is of batches of any
+        # size, and of a tensor that several processes share, each has only some of the sentences.
         batch = x.shape[0]
-        rows = 1 if is_traced() else next(rows for rows in range(16, 0, -1) if batch % rows == 0)
+        is_whole = type(x) is Tensor and not is_traced()
+        rows = next(rows for rows in range(16, 0, -1) if batch % rows == 0) if is_whole else 1
         padded = x if left == right else torch.nn.functional.pad(x, (0, 0, 0, 1))
         images = padded.reshape(batch // rows, rows, *padded.shape[1:]).permute(0, 3, 1, 2)
         windows = torch.nn.functional.conv2d(images, weight.mT.unsqueeze(2), bias, padding=(0, left))

@@ -46,7 +46,9 @@ def _three(word: Tensor, other: Tensor, *machines: Tensor) -> tuple[tuple[Tensor
 def _machine(*blocks: Block) -> tuple[Tensor, Tensor]:
     """The scalars without their bias, and ``x V``, ``(rows, k)``, of features in blocks."""
     terms = (
-        (torch.addcmul(weight, x, factors.square().sum(1), value=-0.5) * x).sum(1) for x, weight, factors in blocks
+        # (A factor of addcmul's own would crash torch.func.linearize.)
+        (torch.addcmul(weight, x, -0.5 * factors.square().sum(1)) * x).sum(1)
+        for x, weight, factors in blocks
     )
     projected = _projected(*blocks)
     return torch.add(_sum(terms), projected.square().sum(1), alpha=0.5), projected
