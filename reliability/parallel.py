@@ -12,7 +12,7 @@ import torch.multiprocessing as mp
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Shard, distribute_module, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 import nlilayers
@@ -53,6 +53,16 @@ NETS: dict[str, Callable[[], nn.Module]] = {
     "GaussianTransformer": MODELS["GaussianTransformer"].build,
     "GatedCNN": MODELS["GatedCNN"].build,
 }
+WIDE: dict[str, Callable[[], nn.Module]] = {
+    "GaussianSelfAttention": lambda: nlilayers.GaussianSelfAttention(64, 4, bias=True),
+    "GatedConvBlock": lambda: nlilayers.GatedConvBlock(64, 32),
+    "GatedConvBlock, no output gate": lambda: nlilayers.GatedConvBlock(64, 32, output_gate=False),
+    "FactorizationMachine": lambda: nlilayers.FactorizationMachine(2048, 5),
+    "AlignmentFactorization": lambda: nlilayers.AlignmentFactorization(2048, 5),
+    "Highway": lambda: nlilayers.Highway(64, 32, 2),
+    "DistancePrior": lambda: nlilayers.DistancePrior(8),
+}
+"""Layers with so many numbers that these show what they were drawn from."""
 WAYS = ("DistributedDataParallel", "fully_shard")
 
 
@@ -60,7 +70,7 @@ def spread_training(steps: int) -> dict[tuple[str, str], dict[str, float]]:
     """Each net trained each way: the largest difference of its losses, and of its parameters, to one process."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        mp.spawn(_train_all, args=(folder, steps), nprocs=PROCESSES)
+        mp.spawn(_run, args=(_train_all, folder, steps), nprocs=PROCESSES)
         found = {}
         for net in NETS:
             alone = _train(net, None, steps)
@@ -74,6 +84,27 @@ def spread_training(steps: int) -> dict[tuple[str, str], dict[str, float]]:
                     "moved": float(alone["moved"]),
                 }
     return found
+
+
+def sharded_starts() -> dict[str, dict[str, tuple[Tensor, Tensor]]]:
+    """Each layer's parameters, made by one process, and made on the meta device, sharded and reset by two."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        mp.spawn(_run, args=(_start_all, folder), nprocs=PROCESSES)
+        sharded = torch.load(folder / "starts.pt")
+    found = {}
+    for layer, build in WIDE.items():
+        torch.manual_seed(0)
+        found[layer] = {name: (p.detach(), sharded[layer][name]) for name, p in build().named_parameters()}
+    return found
+
+
+def share_of_a_batch() -> float:
+    """A gated convolution on a batch of which each process has a part: the largest difference to one process."""
+    with tempfile.TemporaryDirectory() as name:
+        mp.spawn(_run, args=(_convolve, Path(name)), nprocs=PROCESSES)
+        ours: Trained = torch.load(Path(name) / "convolved.pt")
+    return difference(ours["shared"], ours["whole"])
 
 
 def refusal_of_scalars() -> str:
@@ -93,16 +124,63 @@ def _join(rank: int, size: int, folder: Path) -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=size)
 
 
-def _train_all(rank: int, folder: Path, steps: int) -> None:
+def _run(rank: int, task: Callable[..., None], folder: Path, *arguments: Any) -> None:
+    """One of the processes that do a task together."""
     torch.set_num_threads(1)
     _join(rank, PROCESSES, folder)
-    for net in NETS:
-        for way in WAYS:
-            trained = _train(net, way, steps)
-            if rank == 0:
-                torch.save(trained, folder / f"{net} {way}.pt")
+    task(folder, *arguments)
     # Caches of DTensor keep the group, whose threads abort a process if one is busy while the interpreter goes.
     os._exit(0)
+
+
+def _train_all(folder: Path, steps: int) -> None:
+    for net in NETS:
+        for way in WAYS:
+            _save(_train(net, way, steps), folder / f"{net} {way}.pt")
+
+
+def _start_all(folder: Path) -> None:
+    mesh, starts = init_device_mesh("cpu", (PROCESSES,)), {}
+    for name, build in WIDE.items():
+        torch.manual_seed(0)
+        with torch.device("meta"):
+            layer = build()
+        fully_shard(with_axes(layer), mesh=mesh)
+        layer.to_empty(device="cpu")
+        for module in reversed(list(layer.modules())):
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+        starts[name] = {name: _whole(p.detach()) for name, p in layer.named_parameters()}
+    _save(starts, folder / "starts.pt")
+
+
+def _convolve(folder: Path) -> None:
+    torch.manual_seed(0)
+    mesh, block, x = init_device_mesh("cpu", (PROCESSES,)), nlilayers.GatedConvBlock(8, 8), torch.randn(4, 5, 8)
+
+    def with_gradients(x: Tensor) -> Tensors:
+        hidden, _ = block(x)
+        gradients = torch.autograd.grad(hidden.square().sum(), list(block.parameters()))
+        return tuple(_whole(y.detach()) for y in (hidden, *gradients))
+
+    whole = with_gradients(x)
+    distribute_module(block, mesh)
+    _save({"whole": whole, "shared": with_gradients(distribute_tensor(x, mesh, [Shard(0)]))}, folder / "convolved.pt")
+
+
+def with_axes(model: nn.Module) -> nn.Module:
+    """The model with an axis for each scalar parameter, as ``fully_shard`` asks for."""
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.ndim == 0:
+                setattr(module, name, nn.Parameter(parameter.detach().reshape(1)))
+    return model
+
+
+def _save(found: dict[str, Any], path: Path) -> None:
+    """What all processes know, written by the first."""
+    if dist.get_rank() == 0:
+        torch.save(found, path)
 
 
 def _train(net: str, way: str | None, steps: int) -> Trained:
@@ -111,17 +189,15 @@ def _train(net: str, way: str | None, steps: int) -> Trained:
     model = NETS[net]().double()
     start = [p.detach().clone() for p in model.parameters()]
     rank, size = (0, 1) if way is None else (dist.get_rank(), dist.get_world_size())
-    scalars = [p for p in model.parameters() if p.ndim == 0]
     called: nn.Module = model
     if way == "DistributedDataParallel":
         called = DistributedDataParallel(model)
     elif way == "fully_shard":
         mesh = init_device_mesh("cpu", (size,))
-        for layer in _layers(model):
-            fully_shard(layer, mesh=mesh, ignored_params=set(scalars))
-        fully_shard(model, mesh=mesh, ignored_params=set(scalars))
-    # Sharded tensors and plain ones cannot be stepped together in one list.
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, foreach=False)
+        for layer in _layers(with_axes(model)):
+            fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     losses = []
     for *inputs, label in _batches(net, steps):
         part = slice(rank, None, size)
@@ -133,14 +209,11 @@ def _train(net: str, way: str | None, steps: int) -> Trained:
         if way is not None:
             dist.all_reduce(mean)
             mean /= size
-        if way == "fully_shard":
-            for scalar in scalars:
-                assert scalar.grad is not None
-                dist.all_reduce(scalar.grad)
-                scalar.grad /= size
         optimizer.step()
         losses.append(mean)
     whole = {name: _whole(p.detach()) for name, p in model.named_parameters()}
+    if way == "fully_shard":
+        whole = {name: p.reshape(q.shape) for (name, p), q in zip(whole.items(), start, strict=True)}
     moved = max(float((p - q).abs().max()) for p, q in zip(whole.values(), start, strict=True))
     return {"losses": torch.stack(losses), "parameters": whole, "moved": moved}
 

@@ -101,8 +101,7 @@ def page(held: dict[str, Any]) -> str:
         f"Largest difference from one process after {held['steps']} steps with momentum, in float64, on batches of "
         f"{parallel.BATCH} that two gloo processes share as {parallel.BATCH - small} and {small}; the last "
         "column shows how far the parameters themselves moved. `fully_shard` takes no scalar parameters "
-        f'("{held["limits"]["fully_shard"]}"); here `ignored_params` excludes them, and their gradients are '
-        "averaged by hand.",
+        f'("{held["limits"]["fully_shard"]}"): here they have an axis, as it says.',
         _parallel_table(held["parallel"]),
         "A training script in float64 on two processes at half the batch each, against one process: every accuracy and "
         "every confusion is equal. Two processes that were killed and restarted end with bit-identical results to two "

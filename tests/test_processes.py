@@ -76,6 +76,21 @@ def test_weights_that_do_not_fit_are_refused_by_their_key_in_one_line(tmp_path: 
     assert "\n" not in str(caught.value)
 
 
+def test_sharded_parameters_start_as_whole_ones_do() -> None:
+    """Where a part of one is written to, what is written is lost."""
+    for layer, parameters in parallel.sharded_starts().items():
+        for name, (whole, sharded) in parameters.items():
+            if len(whole.unique()) < 4:
+                assert torch.equal(sharded.reshape(whole.shape), whole), (layer, name)
+            else:
+                spread = whole.std()
+                assert abs(sharded.std() / spread - 1) < 0.1 and abs(sharded.mean()) < 0.1 * spread, (layer, name)
+
+
+def test_processes_share_the_sentences_of_a_convolution() -> None:
+    assert parallel.share_of_a_batch() < 1e-5
+
+
 def test_fully_shard_takes_no_scalar_parameter() -> None:
     assert parallel.refusal_of_scalars().startswith("fully_shard doesn't support scalar parameters. ")
 

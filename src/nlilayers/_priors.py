@@ -36,7 +36,7 @@ class GaussianPrior(nn.Module):
     The default, :math:`w = c`, has its peak on the two neighbours. (The paper gives no initial values.)
 
     Args:
-        w: where :math:`w` starts: never below 1e-38, the smallest normal number.
+        w: where :math:`w` starts: never below the smallest normal number (1e-38 in float32).
         b: where :math:`b` starts; ``None`` leaves it out (Eq 3). At 0 its gradient is 0, so only weight decay moves it.
 
     Attributes:
