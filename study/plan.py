@@ -232,7 +232,7 @@ def seeds_on_cpu(bench: str, variant: str) -> int:
     if variant in WIDEST:
         return 1 if bench in SMALL else 0
     if bench in SMALL:
-        return 4 if family == _CNN_150 else 3 if family in SLOW else 5
+        return 3 if family in SLOW else 5
     return 3 if family in QUICK else 1
 
 

@@ -96,7 +96,7 @@ def test_a_cpu_trains_enough_to_decide_the_claims() -> None:
     assert [seeds["snli22k", name] for name in ("DA", "ESIM", "GCNN 150, words", "GT, Zipf")] == [3, 1, 1, 0]
     assert [seeds[bench, "ESIM, averaged"] for bench in ("sick", "snli10k", "snli22k", "mnli20k")] == [3, 3, 3, 0]
     assert [seeds[bench, "DA, averaged"] for bench in ("sick", "snli10k", "snli22k", "mnli20k")] == [5, 5, 5, 0]
-    assert [seeds["sick", name] for name in ("DA", "GCNN 150, GLU", "CAFE 150, whole")] == [5, 4, 3]
+    assert [seeds["sick", name] for name in ("DA", "GCNN 150, GLU", "CAFE 150, whole")] == [5, 5, 3]
     assert [seeds["mnli20k", name] for name in ("DA", "ESIM", "GCNN 150, words", "GT, Zipf")] == [3, 1, 1, 0]
     assert claims.decidable(CLAIMS) == 46, "22 claims on two benches, one of them on snli22k and mnli20k, too"
     assert claims.decidable(OWN_CLAIMS) == 17, "7 claims on two benches, three of them on snli22k, too"

@@ -118,7 +118,7 @@ def trained(results: Results) -> str:
         f"{f', and {len(found) - done} more of the large one' * (len(found) > done)}: "
         f"{hours:.1f} hours of training, including pauses but not tuning, on "
         f"{'; '.join(machines) or 'no machine yet'}. The small budget plans five seeds on `snli10k` and `sick`, "
-        "except for four of the gated CNN with 150 features, three of CAFE, the stacked alignment, the LSTM, the "
+        "except for three of CAFE, the stacked alignment, the LSTM, the "
         "hybrid and the models on a frozen encoder, and one of the gated CNN at its own width, which takes a core up "
         "to an hour per run; on `snli22k` and `mnli20k` three seeds of the models that train fastest "
         f"({'; '.join(QUICK)}; on `mnli20k` without those on an encoder) and one of the others, with the gated CNN at "
