@@ -20,7 +20,7 @@ def zero_masked(x: Tensor, mask: Tensor) -> Tensor:
         >>> zero_masked(torch.tensor([1.0, float("nan"), float("inf")]), torch.tensor([True, False, False]))
         tensor([1., 0., 0.])
     """
-    if not _has_bits(x) or is_traced() or is_transformed(x):
+    if is_traced() or not _has_bits(x) or is_transformed(x):
         return torch.where(mask, x, 0)
     zeroed: Tensor = _ZeroMasked.apply(x, mask)  # type: ignore[no-untyped-call]
     return zeroed
