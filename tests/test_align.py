@@ -268,9 +268,10 @@ def test_sentences_that_do_not_fit_are_refused() -> None:
 @pytest.mark.parametrize("dtypes", [(torch.float16, torch.float32), (torch.float16, torch.bfloat16)])
 def test_sentences_of_two_dtypes_are_refused_in_either_order(dtypes: tuple[torch.dtype, torch.dtype]) -> None:
     first, second = (torch.ones(1, 2, 3, dtype=dtype) for dtype in dtypes)
-    for pair in ((first, second), (second, first)):
-        with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
-            DecomposableAlign()(*pair)
+    for a, b in ((first, second), (second, first)):
+        for scores in (lambda a, b: DecomposableAlign()(a, b), functional.attention_scores):
+            with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
+                scores(a, b)
 
 
 def test_peer_mask_convention_a_float_mask_is_refused() -> None:

@@ -178,6 +178,15 @@ def test_it_is_frozen() -> None:
     assert torch.equal(layer.weight, before) and "weight" in layer.state_dict()
 
 
+@pytest.mark.parametrize("seed", [-(2**63), 2**64 - 1])
+def test_a_seed_has_64_bits(seed: int) -> None:
+    """With a sign or without, as torch's generators take them."""
+    assert embedding(seed=seed).weight.ne(0).any()
+    beyond = seed - 1 if seed < 0 else seed + 1
+    with pytest.raises(ValueError, match=rf"seed must lie between -2\*\*63 and 2\*\*64 - 1, got {beyond}"):
+        embedding(seed=beyond)
+
+
 def test_the_vectors_follow_from_the_seed_on_every_device(device: str) -> None:
     torch.manual_seed(1)
     one = embedding(device=device)

@@ -24,7 +24,7 @@ from nlilayers import (
     functional,
     masking,
 )
-from nlilayers._precision import _Product
+from nlilayers._precision import _Product, product
 from strategies import normal
 
 every_case = pytest.mark.parametrize("name", CASES)
@@ -206,6 +206,26 @@ def test_the_product_of_compiled_code_has_the_gradients_of_a_plain_one(
         within = torch.autograd.grad(ours, (x, y), grad)
     for gradient, expected in zip(within, torch.autograd.grad(plain, (x, y), grad), strict=True):
         torch.testing.assert_close(gradient, expected)
+
+
+@halves
+def test_a_product_is_of_its_own_in_compiled_code_under_autocast_alone(
+    dtype: torch.dtype, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = (normal(k, 2, 3, 3).float().to(device).requires_grad_() for k in range(2))
+
+    def is_its_own(lowered: bool) -> bool:
+        with torch.autocast(device, dtype=dtype, enabled=lowered):
+            z = product(x, y)
+        assert torch.equal(z, x @ y)
+        return z.grad_fn.name() == "_ProductBackward"
+
+    assert [is_its_own(lowered) for lowered in (False, True)] == [False, False]
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert [is_its_own(lowered) for lowered in (False, True)] == [False, True]
+    with torch.autocast(device, dtype=dtype):
+        vectorised = torch.vmap(product)(x, y)
+    torch.testing.assert_close(vectorised, x @ y)
 
 
 @halves

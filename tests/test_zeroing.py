@@ -122,6 +122,15 @@ class TestStopGradients:
         (grad,) = torch.autograd.grad(y, x, torch.full_like(y, 3.0).masked_fill(~self.MASK[..., None], math.nan))
         assert grad.flatten().tolist() == [6.0] * 4 + [0.0] * 2
 
+    def test_transformed_and_traced_it_stops_them_too(self) -> None:
+        x, garbage = torch.ones(1, 3, 2), torch.full((1, 3, 2), 3.0).masked_fill(~self.MASK[..., None], math.nan)
+        _, pull_back = torch.func.vjp(self.made, x)
+        with pytest.warns(DeprecationWarning):
+            traced = torch.jit.trace(self.made, x)
+        leaf = x.requires_grad_()
+        for grad in (*pull_back(garbage), *torch.autograd.grad(traced(leaf), leaf, garbage)):
+            assert grad.flatten().tolist() == [6.0] * 4 + [0.0] * 2
+
     def test_gradients_and_their_own_are_right(self) -> None:
         x = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], dtype=torch.float64, requires_grad=True)
         assert torch.autograd.gradcheck(self.made, x) and torch.autograd.gradgradcheck(self.made, x)
