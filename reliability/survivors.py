@@ -38,6 +38,11 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "ys, projected = zip(*machines, strict=False)",
             ],
         },
+        "A softplus of 40 or more is its argument to the last digit of float64.": {
+            "_priors._softplus": [
+                "return nn.functional.softplus(unbounded.to(at_least_float32(unbounded.dtype)), threshold=41)",
+            ],
+        },
         "The names in an einops pattern are arbitrary, and those of a codec and of infinity are not case-sensitive.": {
             "_attention._side_by_side": [
                 'return rearrange(heads, "B H N D -> B N (H D)")',
