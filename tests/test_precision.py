@@ -195,7 +195,7 @@ def test_what_autocast_lowers_in_no_eager_backward_pass_it_lowers_in_no_compiled
 
 @halves
 @pytest.mark.parametrize("left, right", [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5))])
-def test_the_product_of_compiled_code_has_the_gradients_of_a_plain_one(
+def test_the_product_with_a_backward_pass_of_its_own_has_the_gradients_of_a_plain_one(
     left: tuple[int, ...], right: tuple[int, ...], dtype: torch.dtype, device: str
 ) -> None:
     x, y = (normal(k, *shape).float().to(device).requires_grad_() for k, shape in enumerate((left, right)))
@@ -209,7 +209,7 @@ def test_the_product_of_compiled_code_has_the_gradients_of_a_plain_one(
 
 
 @halves
-def test_a_product_is_of_its_own_in_compiled_code_under_autocast_alone(
+def test_a_product_has_a_backward_pass_of_its_own_in_a_graph_under_autocast_alone(
     dtype: torch.dtype, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, y = (normal(k, 2, 3, 3).float().to(device).requires_grad_() for k in range(2))
