@@ -204,8 +204,8 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
     "rounding": {
         "The prior's scalars in float32 move the bias by its last digit, and the range has 0.1 % to spare.": {
             "_blocks._smallest_window": [
-                'has_holes, scalars = bool(known[0]), torch.tensor(known[1:], dtype=None, device="cpu")',
-                'has_holes, scalars = bool(known[0]), torch.tensor(known[1:], device="cpu")',
+                'has_holes, exact = bool(known[0]), torch.tensor(known[1:], dtype=None, device="cpu")',
+                'has_holes, exact = bool(known[0]), torch.tensor(known[1:], device="cpu")',
             ],
             "functional._window.smallest_window": [
                 'ranges = torch.as_tensor(score_range, dtype=None, device="cpu")',

@@ -266,6 +266,21 @@ def test_an_entropy_of_weights_has_the_gradients_of_that_of_real_ones(layer: Lay
 
 
 @every_weight
+@pytest.mark.parametrize("garbage", [float("nan"), float("inf")])
+def test_what_arrives_at_weights_of_padding_goes_no_further(layer: Layer, device: str, garbage: float) -> None:
+    """Neither at those of padded words nor at those given to them."""
+    sentences, weights = layer.sizes(3, device), layer.on(device)
+    words = tuple(x.requires_grad_() for x in sentences.tensors)
+    ys, inputs = laws.outputs(weights, sentences), (*words, *weights.parameters())
+    gradients = []
+    for fill in (0.0, garbage):
+        upstream = [normal(k, *y.shape).to(device).masked_fill(y == 0, fill) for k, y in enumerate(ys)]
+        gradients.append(torch.autograd.grad(ys, inputs, upstream, retain_graph=True, allow_unused=True))
+    for ours, expected in zip(*reversed(gradients), strict=True):
+        assert ours is expected is None or torch.equal(ours, expected)
+
+
+@every_weight
 def test_a_mask_that_changes_later_changes_no_gradient_of_weights(layer: Layer, device: str) -> None:
     laws.a_mask_that_changes_later_changes_no_gradient(layer.on(device), layer.sizes(3, device))
 

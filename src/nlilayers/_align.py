@@ -85,8 +85,8 @@ class DecomposableAlign(nn.Module):
         scores = self._scores(premise, hypothesis)
         beta_weights, alpha_weights = functional.alignment_weights(scores, premise_mask, hypothesis_mask)
         return (
-            stop_gradients(beta_weights, pair_mask(premise_mask, hypothesis_mask)),
-            stop_gradients(alpha_weights, pair_mask(hypothesis_mask, premise_mask)),
+            stop_gradients(beta_weights, pair_mask(None, hypothesis_mask)),
+            stop_gradients(alpha_weights, pair_mask(None, premise_mask)),
         )
 
     def _scores(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ class IntraAlign(nn.Module):
 
     def alignment_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, n, n)``; each row of a real token sums to 1."""
-        return stop_gradients(self._weights(zero_padding(x, mask), mask), pair_mask(mask, mask))
+        return stop_gradients(self._weights(zero_padding(x, mask), mask), pair_mask(None, mask))
 
     def _weights(self, x: Tensor, mask: Tensor | None) -> Tensor:
         features = self.feedforward(x)

@@ -26,7 +26,7 @@ from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
 from nlilayers._priors import GaussianPrior, HeadPriors
 from nlilayers._zeroing import stop_gradients
-from nlilayers.masking import pair_mask, zero_padding
+from nlilayers.masking import zero_padding
 
 
 class GaussianSelfAttention(nn.Module):
@@ -168,8 +168,8 @@ class GaussianSelfAttention(nn.Module):
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, h, n, n)``; each row of a real token sums to 1. Without dropout."""
         queries, keys, _ = self._heads(self._project(x, mask))
-        weights, pairs = self._weights(queries, keys, mask, zero_rows=True), pair_mask(mask, mask)
-        return stop_gradients(weights, None if pairs is None else pairs[:, None])
+        weights = self._weights(queries, keys, mask, zero_rows=True)
+        return stop_gradients(weights, None if mask is None else mask[:, None, None])
 
     def discarded_mass_bound(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         r"""A bound on the share of each word's weights that the output leaves out, ``(b, h, n)``, in at least float32.
