@@ -50,6 +50,20 @@ def test_numbers_that_are_the_negative_of_those_in_memory() -> None:
     assert gradient.abs().tolist() == KEPT.float().tolist()
 
 
+def test_what_only_stands_for_numbers_is_chosen_from() -> None:
+    """A subclass may hold a part of them alone, as a sharded tensor does: its bits are not those that are meant."""
+
+    class Part(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            assert function is not torch.Tensor.view
+            return super().__torch_function__(function, types, args, kwargs)
+
+    x, mask = torch.randn(2, 3, 4), torch.rand(2, 3, 1) < 0.5
+    zeroed = zero_masked(x.as_subclass(Part), mask)
+    assert type(zeroed) is Part and torch.equal(zeroed.as_subclass(torch.Tensor), torch.where(mask, x, 0))
+
+
 def test_what_is_given_stays_as_it_is() -> None:
     x = torch.tensor(NUMBERS)
     zero_masked(x, KEPT).fill_(7)
