@@ -106,7 +106,8 @@ def _statements(node: ast.AST, inside: bool) -> Iterator[tuple[ast.stmt, bool]]:
 def branches() -> dict[str, Any]:
     """What the tests that meet the mutants reach of the library, without mutants."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = os.environ | SETTINGS | {"COVERAGE_FILE": f"{folder}/coverage"}
+        places = {"COVERAGE_FILE": f"{folder}/coverage", "PYTHONPATH": str(LIBRARY.parent)}  # not an installed copy
+        settings = os.environ | SETTINGS | places
         coverage, report = [sys.executable, "-m", "coverage"], f"{folder}/coverage.json"
         measure = [*coverage, "run", "--branch", f"--source={LIBRARY}", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         tests = mutmut_settings()["pytest_add_cli_args_test_selection"]

@@ -88,10 +88,9 @@ def spread_training(steps: int) -> dict[tuple[str, str], dict[str, float]]:
 
 def sharded_starts() -> dict[str, dict[str, tuple[Tensor, Tensor]]]:
     """Each layer's parameters, made by one process, and made on the meta device, sharded and reset by two."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        mp.spawn(_run, args=(_start_all, folder), nprocs=PROCESSES)
-        sharded = torch.load(folder / "starts.pt")
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(_run, args=(_start_all, Path(folder)), nprocs=PROCESSES)
+        sharded = torch.load(Path(folder) / "starts.pt")
     found = {}
     for layer, build in WIDE.items():
         torch.manual_seed(0)
@@ -101,10 +100,10 @@ def sharded_starts() -> dict[str, dict[str, tuple[Tensor, Tensor]]]:
 
 def share_of_a_batch() -> float:
     """A gated convolution on a batch of which each process has a part: the largest difference to one process."""
-    with tempfile.TemporaryDirectory() as name:
-        mp.spawn(_run, args=(_convolve, Path(name)), nprocs=PROCESSES)
-        ours: Trained = torch.load(Path(name) / "convolved.pt")
-    return difference(ours["shared"], ours["whole"])
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(_run, args=(_convolve, Path(folder)), nprocs=PROCESSES)
+        found: dict[str, Tensors] = torch.load(Path(folder) / "convolved.pt")
+    return difference(found["shared"], found["whole"])
 
 
 def refusal_of_scalars() -> str:
@@ -141,22 +140,23 @@ def _train_all(folder: Path, steps: int) -> None:
 
 def _start_all(folder: Path) -> None:
     mesh, starts = init_device_mesh("cpu", (PROCESSES,)), {}
-    for name, build in WIDE.items():
+    for layer, build in WIDE.items():
         torch.manual_seed(0)
         with torch.device("meta"):
-            layer = build()
-        fully_shard(with_axes(layer), mesh=mesh)
-        layer.to_empty(device="cpu")
-        for module in reversed(list(layer.modules())):
-            if hasattr(module, "reset_parameters"):
-                module.reset_parameters()
-        starts[name] = {name: _whole(p.detach()) for name, p in layer.named_parameters()}
+            module = build()
+        fully_shard(_with_axes(module), mesh=mesh)
+        module.to_empty(device="cpu")
+        for part in reversed(list(module.modules())):
+            if hasattr(part, "reset_parameters"):
+                part.reset_parameters()
+        starts[layer] = {name: _whole(p.detach()) for name, p in module.named_parameters()}
     _save(starts, folder / "starts.pt")
 
 
 def _convolve(folder: Path) -> None:
     torch.manual_seed(0)
-    mesh, block, x = init_device_mesh("cpu", (PROCESSES,)), nlilayers.GatedConvBlock(8, 8), torch.randn(4, 5, 8)
+    mesh, x = init_device_mesh("cpu", (PROCESSES,)), torch.randn(4, 5, 8, dtype=torch.float64)
+    block = nlilayers.GatedConvBlock(8, 8, dtype=torch.float64)
 
     def with_gradients(x: Tensor) -> Tensors:
         hidden, _ = block(x)
@@ -168,7 +168,7 @@ def _convolve(folder: Path) -> None:
     _save({"whole": whole, "shared": with_gradients(distribute_tensor(x, mesh, [Shard(0)]))}, folder / "convolved.pt")
 
 
-def with_axes(model: nn.Module) -> nn.Module:
+def _with_axes(model: nn.Module) -> nn.Module:
     """The model with an axis for each scalar parameter, as ``fully_shard`` asks for."""
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
@@ -194,7 +194,7 @@ def _train(net: str, way: str | None, steps: int) -> Trained:
         called = DistributedDataParallel(model)
     elif way == "fully_shard":
         mesh = init_device_mesh("cpu", (size,))
-        for layer in _layers(with_axes(model)):
+        for layer in _layers(_with_axes(model)):
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

@@ -260,10 +260,12 @@ def test_initialisation_gives_features_and_pairs_half_the_variance_each(n: int, 
 @pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node")
 def test_it_is_linearised() -> None:
     """(torch ends the process where a constant is added to a product of others by a factor.)"""
-    machine, x, tangent = FactorizationMachine(4, 2).double(), normal(1, 3, 4), normal(2, 3, 4)
-    y, along = torch.func.linearize(machine, x)
-    assert_close(y, machine(x))
-    assert_close(along(tangent), torch.func.jvp(machine, (x,), (tangent,))[1])
+    x, tangent, aligned = (normal(k, 3, 4) for k in range(3))
+    compare = AlignmentFactorization(4, 2).double()
+    for machine in (FactorizationMachine(4, 2).double(), lambda x: compare(x, aligned)):
+        y, along = torch.func.linearize(machine, x)
+        assert_close(y, machine(x))
+        assert_close(along(tangent), torch.func.jvp(machine, (x,), (tangent,))[1])
 
 
 def test_reset_parameters_draws_anew() -> None:
