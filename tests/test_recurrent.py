@@ -181,6 +181,20 @@ def test_single_precision_has_the_same_answer() -> None:
         assert_close(ours.double(), exact, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_leaves_it_the_dtype_of_its_weights(dtype: torch.dtype, device: str) -> None:
+    """On a GPU cuDNN would take float16 for either, which holds no 1e6, and on a CPU oneDNN has no LSTM in float16."""
+    lstm = lstm_of(2, True).float().to(device)
+    mask = lengths_to_mask(torch.tensor([5, 0, 2])).to(device)
+    before = (1e6 * normal(3, 3, 5, FEATURES)).to(device, torch.bfloat16)
+    operands = [parameter.detach() for parameter in lstm.rightward[0].parameters()]
+    plain = [*lstm(before.float(), mask), lstm_states(before.float(), *operands)]
+    with torch.autocast(device, dtype=dtype):
+        ours = [*lstm(before, mask), lstm_states(before.float(), *operands)]
+    for lowered, expected in zip(ours, plain, strict=True):
+        assert lowered.isfinite().all() and torch.equal(lowered, expected)
+
+
 @given(drawn=padded(shortest=1), data=st.data())
 def test_turning_sentences_round_turns_the_directions_round(drawn: Sentences, data: st.DataObject) -> None:
     """With the two directions' weights exchanged, a reversed sentence has the reversed states, halves swapped."""

@@ -5,6 +5,7 @@ can read. :func:`lstm_states` stays whole in a graph: at run time it calls torch
 program that ``torch.export`` saved has it by its name: where it is loaded, this module has to be imported before.
 """
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,8 +34,18 @@ def lstm_states(x: Tensor, w_input: Tensor, w_hidden: Tensor, b_input: Tensor, b
 
 def _read(x: Tensor, *weights: Tensor) -> Tensor:
     start = x.new_zeros(1, x.shape[0], weights[1].shape[1])
-    states: Tensor = torch.lstm(x, (start, start), weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)[0]
+    with without_autocast(x):
+        states: Tensor = torch.lstm(x, (start, start), weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)[0]
     return states.contiguous()
+
+
+def without_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
+    """A context in which autocast leaves an LSTM that reads ``x`` the dtype of its weights.
+
+    Under autocast, cuDNN's takes float16, be it to bfloat16, and oneDNN's stops where it is to float16.
+    """
+    lowers = not x.is_meta and torch.is_autocast_enabled(x.device.type)
+    return torch.autocast(x.device.type, enabled=False) if lowers else contextlib.nullcontext()
 
 
 @lstm_states.register_fake

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nli_common.data import require_words_first
-from nli_common.lstm_operator import lstm_states, onnx_lstm_states
+from nli_common.lstm_operator import lstm_states, onnx_lstm_states, without_autocast
 from nlilayers.masking import zero_padding
 
 
@@ -73,15 +73,18 @@ class SentenceLSTM(nn.Module):
 
 
 def _read(lstm: nn.Module, x: Tensor) -> Tensor:
-    """The states of an ``nn.LSTM``, which is a single operator in a graph: ``(b, n, d)`` → ``(b, n, hidden_size)``."""
-    if not torch.compiler.is_compiling():
-        with _in_training_for_gradients(lstm, on_cudnn=x.is_cuda):
-            states: Tensor = lstm(x)[0]
-        return states
-    read = onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states
+    """The states of an ``nn.LSTM``, which is a single operator in a graph: ``(b, n, d)`` → ``(b, n, hidden_size)``.
+
+    In the dtype of its weights, under autocast too.
+    """
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     weights: list[Tensor] = [getattr(lstm, name) for name in names]
-    return read(x.to(weights[0].dtype), *weights)
+    x = x.to(weights[0].dtype)
+    if torch.compiler.is_compiling():
+        return (onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states)(x, *weights)
+    with _in_training_for_gradients(lstm, on_cudnn=x.is_cuda), without_autocast(x):
+        states: Tensor = lstm(x)[0]
+    return states
 
 
 @contextlib.contextmanager
