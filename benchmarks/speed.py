@@ -8,6 +8,7 @@ Writes ``benchmarks/speed-DEVICE-DTYPE.json`` after each part and, from it, the 
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -52,6 +53,8 @@ def main() -> None:
     path = HERE / f"speed-{options.device}-{options.dtype}.json"
     possible = list(PARTS) if dtype == torch.float32 else ["attention", "layers", "padded"]
     parts = options.parts or possible
+    if "layers" in parts and importlib.util.find_spec("torchfm") is None:
+        parser.error("layers are compared with torchfm, too: pip install -c constraints.txt -e '.[dev,bench]'")
     try:
         if not set(parts) <= set(possible):
             raise ValueError(f"{options.dtype} has {', '.join(possible)} only, got {' '.join(parts)}")

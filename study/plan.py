@@ -271,6 +271,7 @@ CLAIMS = (
     Claim(_PARIKH, "intra-attention helps", "DA, intra-attention", "DA", (0.5,)),
     Claim(_CHEN_1, "characters help", "GCNN 150, characters", _CNN_150, (0.4, 0.2)),
     Claim(_CHEN_1, "and tags, too", "GCNN 150, characters and tags", "GCNN 150, characters", (0.4, 0.4)),
+    Claim(_CHEN_1, "both help at the paper's width", "gated CNN", "gated CNN, words alone", (0.8, 0.6)),
     Claim(_CHEN_2, "the forget gate helps", _CNN_150, "GCNN 150, no forget gate", (0.33,)),
     Claim(_CHEN_2, "the output gate helps", _CNN_150, "GCNN 150, no output gate", (0.31,)),
     Claim(_CHEN_2, "both beat a GLU", _CNN_150, "GCNN 150, GLU", (0.34,)),

@@ -4,7 +4,7 @@ import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -104,3 +104,18 @@ def test_a_process_prints_what_it_measured(capsys: pytest.CaptureFixture[str], m
     monkeypatch.setattr("sys.argv", ["speed", "--growth"])
     speed.main()
     assert json.loads(capsys.readouterr().out) == {"8": 1.5}
+
+
+def test_a_rival_that_is_not_installed_is_told_before_anything_is_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(*_: object) -> NoReturn:
+        raise AssertionError("measured")
+
+    monkeypatch.setattr(speed, "PARTS", dict.fromkeys(speed.PARTS, measured))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("sys.argv", ["speed", "--parts", "padded", "layers"])
+    with pytest.raises(SystemExit):
+        speed.main()
+    told = capsys.readouterr().err
+    assert "layers are compared with torchfm, too: pip install -c constraints.txt -e '.[dev,bench]'" in told
