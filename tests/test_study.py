@@ -98,7 +98,7 @@ def test_a_cpu_trains_enough_to_decide_the_claims() -> None:
     assert [seeds[bench, "DA, averaged"] for bench in ("sick", "snli10k", "snli22k", "mnli20k")] == [5, 5, 5, 0]
     assert [seeds["sick", name] for name in ("DA", "GCNN 150, GLU", "CAFE 150, whole")] == [5, 5, 3]
     assert [seeds["mnli20k", name] for name in ("DA", "ESIM", "GCNN 150, words", "GT, Zipf")] == [3, 1, 1, 0]
-    assert claims.decidable(CLAIMS) == 46, "22 claims on two benches, one of them on snli22k and mnli20k, too; not the widest"
+    assert claims.decidable(CLAIMS) == 46, "22 claims on two benches, one on snli22k and mnli20k, too; not the widest"
     assert claims.decidable(OWN_CLAIMS) == 17, "7 claims on two benches, three of them on snli22k, too"
     assert claims.decidable(ORDER) == 22, "ten on two benches, one of them on snli22k and mnli20k, too; not the widest"
 
