@@ -195,6 +195,19 @@ def test_autocast_leaves_it_the_dtype_of_its_weights(dtype: torch.dtype, device:
         assert lowered.isfinite().all() and torch.equal(lowered, expected)
 
 
+def test_an_lstm_in_another_form_is_asked_for_no_weights() -> None:
+    """As one of 8-bit integers, which torch puts in the place of an ``nn.LSTM``."""
+
+    class Doubled(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, None]:
+            return 2 * x, None
+
+    lstm, mask = SentenceLSTM(FEATURES, FEATURES, bidirectional=True), lengths_to_mask(torch.tensor([3, 1]))
+    lstm.rightward[0], lstm.leftward[0] = Doubled(), Doubled()
+    x = normal(1, 2, 3, FEATURES) * mask[..., None]
+    assert torch.equal(lstm(x, mask)[0], torch.cat([2 * x, 2 * x], dim=-1))
+
+
 @given(drawn=padded(shortest=1), data=st.data())
 def test_turning_sentences_round_turns_the_directions_round(drawn: Sentences, data: st.DataObject) -> None:
     """With the two directions' weights exchanged, a reversed sentence has the reversed states, halves swapped."""

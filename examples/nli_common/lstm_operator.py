@@ -6,7 +6,7 @@ program that ``torch.export`` saved has it by its name: where it is loaded, this
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -39,13 +39,15 @@ def _read(x: Tensor, *weights: Tensor) -> Tensor:
     return states.contiguous()
 
 
-def without_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
-    """A context in which autocast leaves an LSTM that reads ``x`` the dtype of its weights.
+@contextlib.contextmanager
+def without_autocast(x: Tensor) -> Iterator[bool]:
+    """A context in which autocast leaves an LSTM that reads ``x`` the dtype of its weights; whether it would not.
 
     Under autocast, cuDNN's takes float16, be it to bfloat16, and oneDNN's stops where it is to float16.
     """
     lowers = not x.is_meta and torch.is_autocast_enabled(x.device.type)
-    return torch.autocast(x.device.type, enabled=False) if lowers else contextlib.nullcontext()
+    with torch.autocast(x.device.type, enabled=False) if lowers else contextlib.nullcontext():
+        yield lowers
 
 
 @lstm_states.register_fake

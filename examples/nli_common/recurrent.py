@@ -75,16 +75,16 @@ class SentenceLSTM(nn.Module):
 def _read(lstm: nn.Module, x: Tensor) -> Tensor:
     """The states of an ``nn.LSTM``, which is a single operator in a graph: ``(b, n, d)`` → ``(b, n, hidden_size)``.
 
-    In the dtype of its weights, under autocast too.
+    Under autocast, in the dtype of its weights.
     """
+    if not torch.compiler.is_compiling():
+        with _in_training_for_gradients(lstm, on_cudnn=x.is_cuda), without_autocast(x) as lowers:
+            states: Tensor = lstm(x.to(next(lstm.parameters(), x).dtype) if lowers else x)[0]
+        return states
+    read = onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     weights: list[Tensor] = [getattr(lstm, name) for name in names]
-    x = x.to(weights[0].dtype)
-    if torch.compiler.is_compiling():
-        return (onnx_lstm_states if torch.onnx.is_in_onnx_export() else lstm_states)(x, *weights)
-    with _in_training_for_gradients(lstm, on_cudnn=x.is_cuda), without_autocast(x):
-        states: Tensor = lstm(x)[0]
-    return states
+    return read(x.to(weights[0].dtype), *weights)
 
 
 @contextlib.contextmanager
