@@ -41,8 +41,9 @@ def plot_alignments(results: Results, path: Path) -> None:
     rows = -(-len(benches) // 2)
     figure, grid = plt.subplots(rows, 2, figsize=(9.5, 4 * rows), layout="constrained", squeeze=False)
     panels = grid.flat[: len(benches)]
-    for empty in grid.flat[len(benches) :]:
-        empty.remove()
+    empty = grid.flat[len(benches) :]
+    for axes in empty:
+        axes.set_axis_off()
     parts = [variant for variant in (*ABLATIONS, *AVERAGED) if variant not in HALVED]
     groups = [("ablations, averages of weights", parts, "0.7", "."), ("on a frozen encoder", ENCODED, "0.4", "+")]
     groups += [(model.name, (model,), *LOOKS[model.name]) for model in SHOWN]
@@ -59,6 +60,10 @@ def plot_alignments(results: Results, path: Path) -> None:
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         shown |= dict(zip(labels, handles, strict=True))
-    figure.legend(list(shown.values()), list(shown), frameon=False, fontsize=8, loc="outside right upper")
+    legend = {"handles": list(shown.values()), "labels": list(shown), "frameon": False}
+    if len(empty):
+        empty[0].legend(**legend, loc="center left")
+    else:
+        figure.legend(**legend, fontsize=8, loc="outside right upper")
     figure.savefig(path, dpi=150)
     plt.close(figure)

@@ -64,3 +64,13 @@ def test_an_alignment_is_drawn_with_what_it_finds_across_and_its_accuracy_upward
         "ablations, averages of weights",
         "every word alike",
     }
+
+
+def test_the_legend_of_an_odd_number_of_benches_takes_the_place_that_is_left(drawn: list[Figure]) -> None:
+    run = {"same_words": {"found": 0.5, "even": 0.1}, "accuracy": {"test": 0.5}}
+    benches = ("snli22k", "snli10k", "sick")
+    plot_alignments({(bench, "DA"): [run] for bench in benches}, Path("alignments.png"))
+    *panels, last = drawn[0].axes
+    assert {axes.get_title() for axes in panels} == set(benches) and all(axes.get_legend() is None for axes in panels)
+    assert not last.axison and not drawn[0].legends
+    assert [text.get_text() for text in last.get_legend().get_texts()] == ["DA", "every word alike"]
