@@ -15,6 +15,10 @@ settings.register_profile("thorough", parent=settings.get_profile("dev"), max_ex
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
+# What trains within a test is compared, number by number, with what trains on the CPU; Accelerate reads this once.
+os.environ["ACCELERATE_USE_CPU"] = "true"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--device",

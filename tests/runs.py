@@ -26,14 +26,17 @@ def write_corpora(folder: Path, train: int = 160) -> list[str]:
     return options
 
 
-def environment() -> dict[str, str]:
+def environment(device: str = "cpu") -> dict[str, str]:
     """One thread, so that a busy machine adds no noise to the order of sums."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "COLUMNS": "200"}
+    use_cpu = "true" if device == "cpu" else "false"
+    return {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": use_cpu, "COLUMNS": "200"}
 
 
-def run_script(*arguments: str | Path, script: Path = SCRIPT, columns: int = 200) -> "subprocess.CompletedProcess[str]":
+def run_script(
+    *arguments: str | Path, script: Path = SCRIPT, columns: int = 200, device: str = "cpu"
+) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, str(script), *map(str, arguments)]
-    env = environment() | {"COLUMNS": str(columns)}
+    env = environment(device) | {"COLUMNS": str(columns)}
     return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=300)
 
 

@@ -33,7 +33,7 @@ from nli_common.predicting import predict_file, predict_pair
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
 from nli_common.vectors import read_vectors
-from runs import SCRIPT, environment, run_script, write_corpora
+from runs import ROOT, SCRIPT, environment, run_script, write_corpora
 
 FAST = ["--epochs", "1", "--hidden-size", "8", "--optimizer", "adam", "--lr", "0.05", "--batch-size", "32"]
 
@@ -286,6 +286,22 @@ def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corp
     other.write_text("gold_label\tsentence1\tsentence2\nneutral\ta zebra\ta quokka SLEEPING\n-\ta\tb\n")
     done = run_script("evaluate", "--run", run, "--test", other, "--cache", cache, "--vectors", run.parent / "v.npz")
     assert done.returncode == 0 and "2 of 4 words are new and hashed; 1 pair without a label dropped" in done.stdout
+
+
+def test_a_run_of_each_device_is_read_on_it_and_on_the_cpu(device: str, corpora: list[str], tmp_path: Path) -> None:
+    """Its LSTMs, too; on a GPU an accuracy may differ from the CPU's by the pair that rounding decides."""
+    script, cache, test = ROOT / "examples" / "esim.py", corpora[1], corpora[-1]
+    small = ("--hidden-size", "6", "--vector-size", "20", "--epochs", "2", "--lr", "0.01")
+    done = run_script("train", *corpora, *small, "--output", tmp_path / "run", script=script, device=device)
+    assert done.returncode == 0, done.stderr
+    trained = json.loads((tmp_path / "run" / "metrics.json").read_text())["test"]
+    for where in (device, "cpu"):
+        output = tmp_path / f"{where}.json"
+        read = ("--run", tmp_path / "run", "--test", test, "--cache", cache, "--output", output)
+        done = run_script("evaluate", *read, script=script, device=where)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(output.read_text())["test"]
+        assert found == trained if where == device else abs(found["accuracy"] - trained["accuracy"]) < 1.5 / 60
 
 
 def test_files_of_one_name_do_not_replace_each_others_figures(run: Path, corpora: list[str], tmp_path: Path) -> None:

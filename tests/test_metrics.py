@@ -11,6 +11,7 @@ from nli_common.corpora import Pair
 from nli_common.data import Corpus, Sentence
 from nli_common.errors import InputError
 from nli_common.lexicon import Lexicon
+from nli_common.memory import memory_for
 from nli_common.metrics import metrics_of, predictions
 
 
@@ -92,6 +93,25 @@ class Huge(Longer):
         if hypothesis.tokens.shape[1] == 60:
             torch.empty(1 << 60)
         return super().forward(premise, hypothesis)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "CUDA error: out of memory",
+    ],
+)
+def test_a_gpu_that_finds_no_memory_has_several_ways_to_say_it(said: str) -> None:
+    one, told = (
+        Sentence(torch.ones(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.bool)),
+        "out of memory: 2 pairs",
+    )
+    with pytest.raises(InputError, match=told), memory_for(one, one):
+        raise RuntimeError(said)
+    with pytest.raises(RuntimeError, match="no kernel image"), memory_for(one, one):
+        raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
 
 
 def test_too_little_memory_is_told_with_the_pairs_that_need_it() -> None:

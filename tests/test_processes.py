@@ -63,6 +63,21 @@ def test_of_several_processes_one_predicts(tmp_path: Path) -> None:
     assert predicted[0] == predicted[1]
 
 
+def test_of_several_processes_one_writes_a_table(tmp_path: Path) -> None:
+    """And the environment that keeps a training on the CPU keeps a table's there, too."""
+    options, output = write_corpora(tmp_path, train=20), tmp_path / "tables"
+    small = ["--seeds", "1", "--options", "epochs=1", "hidden_size=4", "batch_size=8"]
+    command = ["table", "1", *options, "--also", str(tmp_path / "dev.tsv"), *small, "--output", str(output)]
+    done = launched.run(launched.accelerate("--multi_gpu"), command)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("# Table 1") == 1
+    rows = json.loads((output / "1.json").read_text())["rows"]
+    for row in rows:
+        config = json.loads((output / f"{row['settings']}-seed0" / "config.json").read_text())
+        assert config["processes"] == 2 and row["ours"]["also 1"] == row["ours"]["dev"]
+    assert len(rows) == 2
+
+
 def test_a_run_goes_on_with_as_many_processes_as_it_began_with(tmp_path: Path) -> None:
     Run(tmp_path).claim({"processes": 2}).release()
     with pytest.raises(InputError, match="with processes=2 where this one has 1"):

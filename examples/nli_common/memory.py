@@ -8,6 +8,9 @@ import torch
 from nli_common.data import Sentence
 from nli_common.errors import InputError
 
+SAID = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
+"""In errors that have no class of their own: of PyTorch on a CPU, of CUDA, of its libraries."""
+
 
 @contextmanager
 def memory_for(premise: Sentence, hypothesis: Sentence, way_out: str = "leave out what is that long") -> Iterator[None]:
@@ -19,8 +22,7 @@ def memory_for(premise: Sentence, hypothesis: Sentence, way_out: str = "leave ou
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        known = isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-        if not known:
+        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and not any(part in str(error) for part in SAID):
             raise
         (pairs, n), m = premise.tokens.shape, hypothesis.tokens.shape[1]
         some = "a pair" if pairs == 1 else f"{pairs} pairs"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from accelerate import PartialState
+from accelerate import Accelerator
 from rich.console import Console
 
 from nli_common.categories import accuracy_by_category, read_categories
@@ -77,7 +77,7 @@ def run_table(
         labels = scheme_of(rows[0].data.corpora()["train"].labels, "the training corpus")
         for other, path in zip(others, also, strict=True):
             require_labels(other.corpus, labels, path)
-    main = PartialState().is_main_process
+    main = Accelerator().is_main_process
     console = Console(quiet=not main, highlight=False, markup=False, emoji=False)
     facts = {"script": script.name, "data": _named(rows[0].data, also), "options": changes, "seeds": seeds}
     facts["corpus"] = "generated corpus" if data.train is None else data.train.name
@@ -245,6 +245,6 @@ def _on_other(script: Script, run: Run, other: Other, vectors: Path | None) -> M
             return held
     right, metrics = evaluate_on(script, [run], other.corpus, other.name, vectors)
     metrics["per_phenomenon"] |= accuracy_by_category(other.categories, right)
-    if PartialState().is_main_process:
+    if Accelerator().is_main_process:
         write_json(path, {"test": metrics, **facts})
     return metrics
