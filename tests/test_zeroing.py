@@ -91,7 +91,7 @@ def test_transformed_code_chooses() -> None:
     with forward_ad.dual_level():
         assert_close(forward_ad.unpack_dual(zero_masked(forward_ad.make_dual(x, x), mask)).tangent, expected)
     assert zero_masked(x.to("meta"), mask.to("meta")).is_meta
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns((DeprecationWarning, FutureWarning), match="jit.trace"):
         traced = torch.jit.trace(zero_masked, (x, mask))
     assert_close(traced(2 * x, ~mask), torch.where(mask, 0, 2 * x))
 
@@ -139,7 +139,7 @@ class TestStopGradients:
     def test_transformed_and_traced_it_stops_them_too(self) -> None:
         x, garbage = torch.ones(1, 3, 2), torch.full((1, 3, 2), 3.0).masked_fill(~self.MASK[..., None], math.nan)
         _, pull_back = torch.func.vjp(self.made, x)
-        with pytest.warns(DeprecationWarning):
+        with pytest.warns((DeprecationWarning, FutureWarning), match="jit.trace"):
             traced = torch.jit.trace(self.made, x)
         leaf = x.requires_grad_()
         for grad in (*pull_back(garbage), *torch.autograd.grad(traced(leaf), leaf, garbage)):
