@@ -295,7 +295,7 @@ def test_a_run_of_each_device_is_read_on_it_and_on_the_cpu(device: str, corpora:
     done = run_script("train", *corpora, *small, "--output", tmp_path / "run", script=script, device=device)
     assert done.returncode == 0, done.stderr
     trained = json.loads((tmp_path / "run" / "metrics.json").read_text())["test"]
-    for where in (device, "cpu"):
+    for where in dict.fromkeys((device, "cpu")):
         output = tmp_path / f"{where}.json"
         read = ("--run", tmp_path / "run", "--test", test, "--cache", cache, "--output", output)
         done = run_script("evaluate", *read, script=script, device=where)

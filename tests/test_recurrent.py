@@ -205,7 +205,9 @@ def test_an_lstm_in_another_form_is_asked_for_no_weights() -> None:
     lstm, mask = SentenceLSTM(FEATURES, FEATURES, bidirectional=True), lengths_to_mask(torch.tensor([3, 1]))
     lstm.rightward[0], lstm.leftward[0] = Doubled(), Doubled()
     x = normal(1, 2, 3, FEATURES) * mask[..., None]
-    assert torch.equal(lstm(x, mask)[0], torch.cat([2 * x, 2 * x], dim=-1))
+    for lowers in (False, True):
+        with torch.autocast("cpu", enabled=lowers):
+            assert torch.equal(lstm(x, mask)[0], torch.cat([2 * x, 2 * x], dim=-1))
 
 
 @given(drawn=padded(shortest=1), data=st.data())
