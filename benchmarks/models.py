@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+from accelerate.utils import send_to_device
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import spent
 from benchmarks.measure import Comparison, Step, Timing, compare
 from benchmarks.words import random_words
-from nli_common.data import Sentence
+from nli_common.data import Batch, Sentence
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
+from nli_common.recorded import RecordedGradients
 
 SCRIPTS = (
     "decomposable_attention",
@@ -123,6 +125,57 @@ def compiled(device: str) -> Iterator[tuple[str, Comparison]]:
         twin = copy.deepcopy(model).to(device)  # which brings an LSTM's weights together again, for cuDNN
         twin.compile(dynamic=True)
         yield name, compare(steps(twin, *pair)[0], {"eager": steps(model, *pair)[0]}, rounds=7, round_seconds=0.2)
+
+
+def recorded(device: str) -> Iterator[tuple[str, tuple[int, int], Comparison]]:
+    """Every model's step as ``--cuda-graphs`` takes it, as ours, against the same model's as it is."""
+    for name, model in models(device).items():
+        for lengths in LENGTHS:
+            pair = tuple(sentence(BATCHES[0], length, device, seed) for seed, length in enumerate(lengths))
+            rivals = {"eager": steps(model, *pair)[0]}
+            yield name, lengths, compare(recorded_step(model, *pair), rivals, rounds=7, round_seconds=0.2)
+
+
+def recorded_step(model: nn.Module, premise: Sentence, hypothesis: Sentence) -> Step:
+    """The same step of training, its forward and backward pass replayed; the batch comes from the CPU each time."""
+    optimizer = Recipe(lr=1e-8).make_optimizer(model)
+    batch, gradients = _on_the_cpu(premise, hypothesis), _recorded_gradients(model, premise.tokens.device)
+
+    def train() -> Tensor:
+        model.train()
+        loss = gradients(batch)
+        optimizer.step()
+        return loss
+
+    return train
+
+
+def memory_of_a_record(device: str) -> float:
+    """Bytes of the GPU that the record of one more shape takes, the mean of the rival's 28 shapes below the largest."""
+    lengths = [(premise, hypothesis) for premise in range(60, 0, -4) for hypothesis in (32, 16)]
+    gradients, free = _recorded_gradients(models(device)[RIVAL], torch.device(device)), []
+    for premise, hypothesis in lengths:
+        batch = _on_the_cpu(*(sentence(BATCHES[0], length, "cpu", 0) for length in (premise, hypothesis)))
+        for _ in range(3):
+            gradients(batch)
+        torch.cuda.synchronize()
+        free.append(torch.cuda.mem_get_info()[0])
+    return (free[1] - free[-1]) / (len(free) - 2)
+
+
+def _recorded_gradients(model: nn.Module, device: torch.device) -> RecordedGradients:
+    def gradients(batch: Batch) -> Tensor:
+        loss = nn.functional.cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
+        loss.backward()
+        return loss.detach()
+
+    return RecordedGradients(gradients, model.parameters(), device)
+
+
+def _on_the_cpu(premise: Sentence, hypothesis: Sentence) -> Batch:
+    labels = torch.zeros(len(premise.tokens), dtype=torch.int64)
+    batch: Batch = send_to_device(Batch(premise, hypothesis, labels, labels), "cpu")
+    return batch
 
 
 def product_rate(device: str) -> float:

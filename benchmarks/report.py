@@ -79,6 +79,13 @@ def page(held: dict[str, Any], plot: str) -> str:
             "A compiled training step's time divided by that of the same step uncompiled, on the same pairs:",
             compiled_table(held["compiled"]),
         ]
+    if "recorded" in held:
+        parts += [
+            f"A training step with `--cuda-graphs`, {held['recorded'][0]['batch']} pairs in a batch: its time from the "
+            "batch on the CPU to the update, divided by the same step's as it is, with its batch on the GPU already. "
+            f"The record of one more shape of batch takes {held['memory_of_a_record'] / 2**20:.1f} MiB (ESIM).",
+            recorded_table(held["recorded"]),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -188,6 +195,15 @@ def spent_table(of: str, spent: dict[str, dict[str, float]]) -> str:
 def compiled_table(rows: list[dict[str, Any]]) -> str:
     """A row for each model."""
     return _table([["model", "compiled / eager"], *([row["model"], _ratio(row["ratio"])] for row in rows)])
+
+
+def recorded_table(rows: list[dict[str, Any]]) -> str:
+    """A row for each model and pair of lengths."""
+    lines = [["model", "lengths", "recorded, ms", "recorded / eager"]]
+    for row in rows:
+        lengths, seconds = "/".join(map(str, row["lengths"])), row["seconds"]["ours"]["median"]
+        lines.append([row["model"], lengths, f"{1e3 * seconds:.2f}", _ratio(row["ratio"])])
+    return _table(lines)
 
 
 def paper_ratios(held: dict[str, Any]) -> str:

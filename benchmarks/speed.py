@@ -51,13 +51,15 @@ def main() -> None:
         print(json.dumps(attention.growth()))
         return
     path = HERE / f"speed-{options.device}-{options.dtype}.json"
-    possible = list(PARTS) if dtype == torch.float32 else ["attention", "layers", "padded"]
+    possible = possible_parts(options.device, dtype)
     parts = options.parts or possible
     if "layers" in parts and importlib.util.find_spec("torchfm") is None:
         parser.error("layers are compared with torchfm, too: pip install -c constraints.txt -e '.[dev,bench]'")
     try:
         if not set(parts) <= set(possible):
-            raise ValueError(f"{options.dtype} has {', '.join(possible)} only, got {' '.join(parts)}")
+            raise ValueError(
+                f"{options.dtype} on {options.device} has {', '.join(possible)} only, got {' '.join(parts)}"
+            )
         held = begun(path, conditions(options.device, options.dtype), whole=set(parts) == set(possible))
     except ValueError as error:
         parser.error(f"--parts: {error}")
@@ -149,14 +151,34 @@ def measure_compiled(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]
         yield {"compiled": rows}
 
 
+def measure_recorded(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
+    """Training steps by CUDA graphs, in float32."""
+    rows: list[dict[str, Any]] = []
+    for model, lengths, comparison in models.recorded(device):
+        seconds, ratio = asdict(comparison)["seconds"], asdict(comparison.ratios["eager"])
+        rows.append(
+            {"model": model, "batch": models.BATCHES[0], "lengths": lengths, "ratio": ratio, "seconds": seconds}
+        )
+        _say(f"{model} recorded, {lengths} words", comparison.ratios["eager"])
+    yield {"recorded": rows, "memory_of_a_record": models.memory_of_a_record(device)}
+
+
 PARTS = {
     "attention": measure_attention,
     "layers": measure_layers,
     "padded": measure_padded,
     "models": measure_models,
     "compiled": measure_compiled,
+    "recorded": measure_recorded,
 }
 """What a page is made of; what a part yields is kept at once."""
+
+
+def possible_parts(device: str, dtype: torch.dtype) -> list[str]:
+    """Whole models are measured in float32 alone, and CUDA graphs where there are some."""
+    if dtype != torch.float32:
+        return ["attention", "layers", "padded"]
+    return [part for part in PARTS if part != "recorded" or device == "cuda"]
 
 
 def kept_memory() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, PartialState
 from torch import Tensor, nn
 
 from nli_common.batches import PairDataset, evaluation_loader
@@ -105,8 +105,9 @@ def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Setting
         unit_vectors=variant.unit_vectors,
         cache=places.cache,
     )
-    encoder = {"encoder": str(places.encoder)} if variant in ENCODED else {}
-    return _settled(variant, {**options_of(job, options), **encoder}, data)
+    # How a step is taken on this machine; it does not decide what is learnt, and is no part of the plan.
+    taken = {"encoder": str(places.encoder)} if variant in ENCODED else {"cuda_graphs": _on_a_gpu()}
+    return _settled(variant, {**options_of(job, options), **taken}, data)
 
 
 def _settled(variant: Variant, options: Mapping[str, Any], data: Data) -> Settings:
@@ -152,6 +153,7 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
             "right": packed(right),
             "priors": priors(model),
             "same_words": same_words(model, pairs),
+            "cuda_graphs": settings.recipe.cuda_graphs,
             **machine(),
         },
     )
@@ -195,6 +197,10 @@ def packed(right: Tensor) -> str:
 def unpacked(text: str, pairs: int) -> Tensor:
     """The pairs again."""
     return torch.from_numpy(np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8))[:pairs].astype(bool))
+
+
+def _on_a_gpu() -> bool:
+    return bool(PartialState().device.type == "cuda")
 
 
 def machine() -> dict[str, Any]:

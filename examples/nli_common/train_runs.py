@@ -44,6 +44,8 @@ def train_run(
     # Every process has the same word vectors: sent round anew for each step, they would take most of its time.
     accelerator = Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)])
     _require_environment(accelerator)
+    if recipe.cuda_graphs:
+        _require_recordable(accelerator, config)
     console = Console(quiet=not accelerator.is_main_process, highlight=False, markup=False, emoji=False)
     corpora = data.corpora()
     labels = scheme_of(corpora["train"].labels, "the training corpus")
@@ -158,6 +160,16 @@ def _require_environment(accelerator: Accelerator) -> None:
             f"Accelerate's mixed_precision must be no or bf16, got {precision}: its loss scale would not "
             "survive an interruption"
         )
+
+
+def _require_recordable(accelerator: Accelerator, config: Any) -> None:
+    """Refuse what a CUDA graph has no place for."""
+    if accelerator.device.type != "cuda":
+        raise InputError(f"--cuda-graphs needs a CUDA device, got {accelerator.device.type}")
+    if accelerator.num_processes != 1:
+        raise InputError(f"--cuda-graphs needs a single process, got {accelerator.num_processes}")
+    if encoder_fingerprint(config) is not None:
+        raise InputError("--cuda-graphs cannot record an --encoder: each step waits for its features")
 
 
 def _require_options(recipe: Recipe, seed: int, checkpoint_seconds: float) -> None:

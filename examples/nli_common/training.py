@@ -25,6 +25,7 @@ from nli_common.errors import InputError
 from nli_common.memory import memory_for
 from nli_common.metrics import predictions
 from nli_common.recipe import Recipe, reseed
+from nli_common.recorded import RecordedGradients
 from nli_common.runs import Run
 
 SMALLER_BATCHES = "a smaller --batch-size may fit, or leave such pairs out"
@@ -118,9 +119,10 @@ class Trainer:
         self.model, self.optimizer, self.dev_batches = accelerator.prepare(model, optimizer, evaluation_loader(dev))
         self.average = None if recipe.ema_decay is None else WeightAverage(model, recipe.ema_decay)
         # Evaluation has its own batch size and no gradient, and would be compiled once more.
-        mode = "reduce-overhead" if recipe.cuda_graphs else "default"
-        compiles = recipe.compile or recipe.cuda_graphs
-        self.compiled = torch.compile(self.model, dynamic=True, mode=mode) if compiles else self.model
+        self.compiled = torch.compile(self.model, dynamic=True) if recipe.compile else self.model
+        self.recorded = None
+        if recipe.cuda_graphs:
+            self.recorded = RecordedGradients(self._gradients, model.parameters(), accelerator.device)
 
     def fit(self) -> TrainingState:
         """Train, from the folder's newest checkpoint that is whole, where there is one.
@@ -183,7 +185,7 @@ class Trainer:
             task = bar.add_task(f"epoch {at.epoch + 1}", total=len(self.batches), completed=at.step)
             for batch, weight in islice(zip(self.batches, part.weights(), strict=True), at.step, None):
                 with memory_for(batch.premise, batch.hypothesis, SMALLER_BATCHES):
-                    loss_sum += self._step(at, send_to_device(batch, self.accelerator.device), weight)
+                    loss_sum += self._step(at, batch, weight)
                 at.step += 1
                 bar.advance(task)
                 if time.perf_counter() - saved > self.checkpoint_seconds:
@@ -200,16 +202,24 @@ class Trainer:
         reseed(self.seed, self.accelerator.process_index, at.epoch * len(self.batches) + at.step)
         epoch = at.epoch + at.step / len(self.batches)
         self.recipe.schedule(self.optimizer, epoch, self.pairs, self.global_batch)
-        loss = weight * cross_entropy(self.compiled(batch.premise, batch.hypothesis), batch.label)
         self.optimizer.zero_grad()
-        self.accelerator.backward(loss)
+        if self.recorded is None:
+            loss = self._gradients(send_to_device(batch, self.accelerator.device), weight)
+        else:
+            loss = self.recorded(batch)
         if self.recipe.clip_norm is not None:
             self.accelerator.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm)
         self.optimizer.step()
         if self.average is not None:
             self.average.update()
-        mean: Tensor = self.accelerator.reduce(loss.detach(), "mean")
+        mean: Tensor = self.accelerator.reduce(loss, "mean")
         return mean
+
+    def _gradients(self, batch: Batch, weight: float = 1.0) -> Tensor:
+        """Add a batch's gradients to those of the parameters; its loss."""
+        loss = weight * cross_entropy(self.compiled(batch.premise, batch.hypothesis), batch.label)
+        self.accelerator.backward(loss)
+        return loss.detach()
 
     def _save(self, at: TrainingState) -> None:
         if self.accelerator.is_main_process:

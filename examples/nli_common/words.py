@@ -80,7 +80,7 @@ class WordCharacters(nn.Module):
             → ``(b, n, d)``.
         """
         # A graph has no place for a number of words that depends on the words, nor have vmap and the meta device.
-        hidden = torch.compiler.is_compiling() or tokens.is_meta
+        hidden = torch.compiler.is_compiling() or tokens.is_meta or is_recording()
         if hidden or any(map(is_functorch_wrapped_tensor, (tokens, self.lengths))):
             words, place = tokens.flatten(), torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
             longest = self.ids.shape[1]
@@ -89,6 +89,12 @@ class WordCharacters(nn.Module):
             longest = max(1, int(self.lengths[words].max())) if len(words) else 1
         mask = torch.arange(longest, device=tokens.device) < self.lengths[words, None]
         return nn.functional.embedding(place, encode(self.ids[words, :longest], mask))
+
+
+def is_recording() -> bool:
+    """Whether operations are recorded as a CUDA graph, and no number of theirs can be read."""
+    started: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return started and torch.cuda.is_current_stream_capturing()
 
 
 class CharacterCNN(nn.Module):

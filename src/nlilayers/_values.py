@@ -9,14 +9,14 @@ def read_values(x: Tensor) -> list[float] | None:
     """The numbers in a tensor of one axis; waits for the device.
 
     ``None`` where there are none to read, or where what was read would stay in a trace: in compiled code, under
-    ``vmap`` and tracers, on the meta device.
+    ``vmap`` and tracers, in a CUDA graph that is being recorded, on the meta device.
 
     Example::
 
         >>> read_values(torch.tensor([2, 3])), read_values(torch.empty(2, device="meta"))
         ([2, 3], None)
     """
-    if is_traced():
+    if is_traced() or _is_recorded():
         return None
     try:
         x = x.cpu()
@@ -30,6 +30,12 @@ def read_values(x: Tensor) -> list[float] | None:
 def is_traced() -> bool:
     """Whether code is compiled or traced: what one input decides would be decided for all."""
     return torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+
+
+def _is_recorded() -> bool:
+    """Whether a CUDA graph is recorded: it has no place for a number that is read."""
+    started: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return started and torch.cuda.is_current_stream_capturing()
 
 
 def is_under_functorch() -> bool:
