@@ -17,6 +17,9 @@ class Graph:
     def __init__(self) -> None:
         self.done: list[tuple[Any, Any, Any, Any]] = []
 
+    def __del__(self) -> None:
+        Recording.spoilt |= Recording.now
+
     def replay(self) -> None:
         for operation, args, kwargs, results in self.done:
             for held, new in zip(tree_leaves(results), tree_leaves(operation(*args, **kwargs)), strict=True):
@@ -25,16 +28,17 @@ class Graph:
 
 
 class Recording(TorchDispatchMode):
-    """What ``torch.cuda.graph`` is. Nothing counts as done until it is replayed, and nothing can be read."""
+    """What ``torch.cuda.graph`` is. Nothing counts as done until it is replayed; nothing can be read, nor any graph be
+    destroyed."""
 
-    now = False
+    now = spoilt = False
 
     def __init__(self, graph: Graph, pool: object) -> None:
         super().__init__()
         self.graph = graph
 
     def __enter__(self) -> Any:
-        Recording.now = True
+        Recording.now, Recording.spoilt = True, False
         self.random = torch.get_rng_state()
         return super().__enter__()
 
@@ -42,6 +46,8 @@ class Recording(TorchDispatchMode):
         Recording.now = False
         torch.set_rng_state(self.random)
         super().__exit__(*error)
+        if Recording.spoilt:
+            raise RuntimeError("operation failed due to a previous error during capture")
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func._schema.name in READS:

@@ -1,14 +1,21 @@
 """Steps from CUDA graphs: on a machine without a GPU, from the stand-in's."""
 
+import gc
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
+from accelerate import Accelerator
+from accelerate.utils import send_to_device
 from reliability.cases import CASES
 from reliability.subjects import Shape, subject
+from rich.console import Console
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -16,12 +23,18 @@ from torch.testing import assert_close
 
 import cuda_graphs
 import nlilayers
-from decomposable_attention import DecomposableAttentionConfig
+from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
 from gaussian_transformer import GaussianTransformerConfig
-from nli_common.data import Batch, Sentence
+from nli_common.batches import PairDataset
+from nli_common.data import Batch, Corpus, Sentence
 from nli_common.errors import InputError
+from nli_common.generated import generated_pairs
+from nli_common.lexicon import Lexicon
+from nli_common.recipe import Recipe
 from nli_common.recorded import MULTIPLE, RecordedGradients
+from nli_common.runs import Run
 from nli_common.train_runs import _require_recordable
+from nli_common.training import Trainer
 from runs import run_script, write_corpora
 from strategies import normal
 
@@ -67,12 +80,7 @@ class Training:
         yield self.given(self.recorded(batch))
         self.model.zero_grad()
         torch.manual_seed(seed)
-        on_device = Batch(
-            *(Sentence(*(None if x is None else x.to(self.device) for x in side)) for side in batch[:2]),
-            batch.label.to(self.device),
-            batch.phenomenon,
-        )
-        yield self.given(self.gradients(on_device))
+        yield self.given(self.gradients(send_to_device(batch, self.device)))
 
 
 @pytest.mark.usefixtures("_graphs")
@@ -125,26 +133,36 @@ def test_a_parameter_without_a_part_in_a_batch_gets_no_gradient_of_another(devic
         assert_close(recorded, plain)
 
 
-@pytest.mark.usefixtures("_graphs")
-def test_what_waits_for_a_value_is_refused(device: str) -> None:
-    training = Training(Two(), device)
-    training.model.look = True
-    training.recorded(batch_of("ESIM", WIDE, 0))
-    with pytest.raises(InputError, match=r"--cuda-graphs: a step of this model cannot be recorded \(.*captur"):
-        training.recorded(batch_of("ESIM", WIDE, 1))
-
-
-@pytest.mark.usefixtures("_graphs")
-def test_too_little_memory_for_a_record_is_told_as_that(device: str) -> None:
-    training = Training(Two(), device)
-    training.recorded(batch_of("ESIM", WIDE, 0))
+def record(device: str, problem: Literal["look", "memory"]) -> None:
+    """Fail to record; what is recorded afterwards in this process may fail, too."""
 
     def full(batch: Batch) -> Tensor:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    training.recorded.gradients = full
-    with pytest.raises(torch.OutOfMemoryError):
+    with pytest.MonkeyPatch.context() as patch:
+        if device == "cpu":
+            cuda_graphs.on_the_cpu(patch)
+        training = Training(Two(), device)
+        training.model.look = problem == "look"
+        training.recorded(batch_of("ESIM", WIDE, 0))
+        if problem == "memory":
+            training.recorded.gradients = full
         training.recorded(batch_of("ESIM", WIDE, 1))
+
+
+def problem_told(device: str, problem: str) -> BaseException | None:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(record, device, problem).exception()
+
+
+def test_what_waits_for_a_value_is_refused(device: str) -> None:
+    error = problem_told(device, "look")
+    assert isinstance(error, InputError)
+    assert "--cuda-graphs: a step of this model cannot be recorded (" in str(error) and "captur" in str(error)
+
+
+def test_too_little_memory_for_a_record_is_told_as_that(device: str) -> None:
+    assert isinstance(problem_told(device, "memory"), torch.OutOfMemoryError)
 
 
 @pytest.mark.usefixtures("_graphs")
@@ -160,6 +178,57 @@ def test_attention_in_blocks_is_recorded(device: str) -> None:
         held.copy_(x)
         graph.replay()
         assert_close(found, y, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("_graphs")
+def test_a_record_of_an_earlier_training_is_not_collected_while_another_is_made(device: str) -> None:
+    """Which CUDA would not let go by: two trainings in one process, and the first in a circle of references."""
+    earlier = Training(Two(), device)
+    assert earlier.recorded.gradients.__self__ is earlier  # type: ignore[attr-defined]
+    for seed in range(2):
+        earlier.recorded(batch_of("ESIM", WIDE, seed))
+    training = Training(subject(CASES["ESIM"]).module, device)
+    training.recorded(batch_of("ESIM", WIDE, 0))
+    often, before = 1, gc.get_threshold()
+    del earlier
+    gc.set_threshold(often)
+    try:
+        recorded, plain = training.both(batch_of("ESIM", WIDE, 1), 1)
+    finally:
+        gc.set_threshold(*before)
+    assert_close(recorded, plain, rtol=1e-5, atol=1e-5)
+
+
+def test_nothing_holds_the_records_when_a_training_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are of the GPU's memory, which the next one may need."""
+    cuda_graphs.on_the_cpu(monkeypatch)
+    corpus = Corpus.from_pairs(generated_pairs(40, "train"), "generated")
+    lexicon = Lexicon.random(corpus.words, 5, tags=corpus.tags)
+    pairs = PairDataset(corpus, lexicon, corpus.labels, corpus.phenomena)
+    model = DecomposableAttention(DecomposableAttentionConfig(False, 4), lexicon)
+    recipe = Recipe(lr=0.01, epochs=2, batch_size=20, cuda_graphs=True)
+    trainer = Trainer(
+        model,
+        recipe.make_optimizer(model),
+        train=pairs,
+        dev=pairs,
+        recipe=recipe,
+        seed=0,
+        run=Run(tmp_path / "run"),
+        accelerator=Accelerator(),
+        console=Console(quiet=True),
+        checkpoint_seconds=60.0,
+    )
+    trainer.fit()
+    records = trainer.recorded
+    assert records is not None and any(records.records.values())
+    held = weakref.ref(records)
+    gc.disable()
+    try:
+        del trainer, records
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 def test_a_training_by_graphs_learns_the_same(device: str, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Training steps that a GPU has recorded: it takes less time for a small batch's kernels than Python to launch them."""
 
-from collections.abc import Callable, Iterable
+import contextlib
+import gc
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -63,7 +65,7 @@ class RecordedGradients:
         self._give(())
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, pool=self.pool):
+            with _no_garbage_collected(), torch.cuda.graph(graph, pool=self.pool):
                 loss = self.gradients(batch)
                 found = {weight: weight.grad for weight in self.held if weight.grad is not None}
                 # The records share their memory: what is to last beyond the next one's replay has its own place.
@@ -90,6 +92,18 @@ class _Record(NamedTuple):
     """What it writes, beside gradients."""
     trained: list[nn.Parameter]
     """The parameters that it has gradients of."""
+
+
+@contextlib.contextmanager
+def _no_garbage_collected() -> Iterator[None]:
+    """Within: another graph among the garbage, of an earlier training, would spoil the record as it is destroyed."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _padded(sentence: Sentence) -> Sentence:

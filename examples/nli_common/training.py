@@ -3,7 +3,9 @@
 import contextlib
 import math
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -120,9 +122,11 @@ class Trainer:
         self.average = None if recipe.ema_decay is None else WeightAverage(model, recipe.ema_decay)
         # Evaluation has its own batch size and no gradient, and would be compiled once more.
         self.compiled = torch.compile(self.model, dynamic=True) if recipe.compile else self.model
+        # No method of this object: what holds it would outlive the training, with all records, until it is collected.
+        self.gradients = partial(_gradients, self.compiled, accelerator)
         self.recorded = None
         if recipe.cuda_graphs:
-            self.recorded = RecordedGradients(self._gradients, model.parameters(), accelerator.device)
+            self.recorded = RecordedGradients(self.gradients, model.parameters(), accelerator.device)
 
     def fit(self) -> TrainingState:
         """Train, from the folder's newest checkpoint that is whole, where there is one.
@@ -204,7 +208,7 @@ class Trainer:
         self.recipe.schedule(self.optimizer, epoch, self.pairs, self.global_batch)
         self.optimizer.zero_grad()
         if self.recorded is None:
-            loss = self._gradients(send_to_device(batch, self.accelerator.device), weight)
+            loss = self.gradients(send_to_device(batch, self.accelerator.device), weight)
         else:
             loss = self.recorded(batch)
         if self.recipe.clip_norm is not None:
@@ -215,12 +219,6 @@ class Trainer:
         mean: Tensor = self.accelerator.reduce(loss, "mean")
         return mean
 
-    def _gradients(self, batch: Batch, weight: float = 1.0) -> Tensor:
-        """Add a batch's gradients to those of the parameters; its loss."""
-        loss = weight * cross_entropy(self.compiled(batch.premise, batch.hypothesis), batch.label)
-        self.accelerator.backward(loss)
-        return loss.detach()
-
     def _save(self, at: TrainingState) -> None:
         if self.accelerator.is_main_process:
             state = self.unwrapped, self.optimizer, asdict(at)
@@ -230,6 +228,13 @@ class Trainer:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         visible = self.accelerator.is_main_process and self.console.is_terminal
         return Progress(*columns, console=self.console, transient=True, disable=not visible)
+
+
+def _gradients(model: Callable[..., Tensor], accelerator: Accelerator, batch: Batch, weight: float = 1.0) -> Tensor:
+    """Add a batch's gradients to those of the parameters; its loss."""
+    loss = weight * cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
+    accelerator.backward(loss)
+    return loss.detach()
 
 
 def _finite(loss: float, model: nn.Module, at: TrainingState) -> float:
