@@ -8,7 +8,9 @@ import torch
 from benchmarks import models
 from benchmarks.measure import Comparison, Timing
 from torch import Tensor, nn
+from torch.testing import assert_close
 
+import cuda_graphs
 from nli_common.data import Sentence
 
 
@@ -40,6 +42,42 @@ def test_training_moves_the_weights_and_inference_leaves_them() -> None:
     train, infer = models.steps(model, *PAIR)
     assert moved(model, train) and not moved(model, infer) and moved(model, train)
     assert model.calls == [(True, True), (False, False), (True, True)]
+
+
+def test_a_recorded_step_moves_the_weights_as_the_step_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda_graphs.on_the_cpu(monkeypatch)
+    model, twin = Small(), Small()
+    twin.load_state_dict(model.state_dict())
+    step, (train, _) = models.recorded_step(model, *PAIR), models.steps(twin, *PAIR)
+    for _ in range(4):
+        assert moved(model, step)
+        train()
+    assert_close(list(model.parameters()), list(twin.parameters()))
+    assert len(model.calls) == 2 and len(twin.calls) == 4, "the third and fourth were replayed"
+
+
+def test_every_recorded_step_is_compared_with_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda_graphs.on_the_cpu(monkeypatch)
+    monkeypatch.setattr(models, "models", lambda device: {"small": Small()})
+    compared: list[tuple[Any, Any]] = []
+
+    def compare(ours: Callable[[], Tensor], rivals: Mapping[str, Callable[[], Tensor]], **_: Any) -> Comparison:
+        compared.append((ours().detach(), rivals["eager"]().detach()))
+        return Comparison({}, {}, 1)
+
+    monkeypatch.setattr(models, "compare", compare)
+    found = [(name, lengths) for name, lengths, _ in models.recorded("cpu")]
+    assert found == [("small", lengths) for lengths in models.LENGTHS]
+    assert all(float(ours) == pytest.approx(float(eager), rel=1e-4) for ours, eager in compared)
+
+
+def test_the_memory_of_a_record_leaves_out_what_all_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda_graphs.on_the_cpu(monkeypatch)
+    monkeypatch.setattr(models, "models", lambda device: {models.RIVAL: Small()})
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    free = iter([900.0, 500.0, *(500.0 - 3 * k for k in range(1, 29))])
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (next(free), 1000.0))
+    assert models.memory_of_a_record("cpu") == 3
 
 
 def test_no_step_of_training_makes_the_next_ones_another_task() -> None:

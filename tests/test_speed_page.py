@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from benchmarks.report import padded_tables, page, plot_lengths, write_page
-from benchmarks.speed import PARTS, begun
+from benchmarks.speed import PARTS, begun, main, possible_parts
 from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parent.parent
@@ -35,21 +36,25 @@ SHARED = {"device": "cpu", "dtype": "float32", "torch": "2.13.0", "machine": "on
 def test_a_page_has_the_parts_that_are_measured(tmp_path: Path) -> None:
     """As a process leaves it that was stopped after one of them."""
     measured = tmp_path / "speed.json"
+    graphs = json.loads((ROOT / "benchmarks" / "speed-cuda-float32.json").read_text())
     for part in PARTS:
         rows = {"attention": ["attention", "memory"], "layers": ["layers", "vocabulary_table"]}.get(part, [part])
-        whole = json.loads(MEASURED[0].read_text())
+        whole = graphs if part == "recorded" else json.loads(MEASURED[0].read_text())
         if part == "models":
             rows += ["product_rate", "paper_ratios"]
+        if part == "recorded":
+            rows += ["memory_of_a_record"]
         measured.write_text(json.dumps(SHARED | {name: whole[name] for name in rows}))
         write_page(measured, tmp_path)
         written = (tmp_path / "speed.md").read_text()
         assert ("µs a token |" in written) == (part == "attention") == (tmp_path / "speed.png").exists()
         assert ("| layer | rival |" in written) == (part == "layers")
-        assert ("| model | lengths |" in written) == (part == "models")
+        assert ("| model | lengths | batch |" in written) == (part == "models")
         assert ("| compiled / eager |" in written) == (part == "compiled")
+        assert ("| recorded / eager |" in written) == (part == "recorded")
         assert ("`IntraAlign()`:" in written) == (part == "padded")
         (tmp_path / "speed.png").unlink(missing_ok=True)
-    assert set(PARTS) == {"attention", "layers", "padded", "models", "compiled"}
+    assert set(PARTS) == {"attention", "layers", "padded", "models", "compiled", "recorded"}
 
 
 def test_a_padded_batchs_ratio_stands_in_its_layers_table_below_its_rival() -> None:
@@ -64,6 +69,28 @@ def test_a_padded_batchs_ratio_stands_in_its_layers_table_below_its_rival() -> N
         "| length | batch |  | ours, ms | b |\n| --- | ---: | ---: | ---: | ---: |\n"
         "| 16 | 64 | inference | 250.00 | 0.25 (0.12–0.50) |",
     ]
+
+
+def test_a_recorded_steps_time_stands_beside_its_ratio() -> None:
+    held = {"memory_of_a_record": 3.25 * 2**20}
+    timing = {"median": 0.25, "low": 0.125, "high": 0.5}
+    row = {"model": "one", "batch": 7, "lengths": [14, 8], "ratio": timing, "seconds": {"ours": {"median": 0.0042}}}
+    written = page(SHARED | held | {"recorded": [row]}, "plot.png")
+    assert "| one | 14/8 | 4.20 | 0.25 (0.12–0.50) |" in written
+    assert "`--cuda-graphs`, 7 pairs in a batch" in written and "takes 3.2 MiB" in written
+
+
+def test_graphs_are_measured_where_there_are_some(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert possible_parts("cpu", torch.float32) == [part for part in PARTS if part != "recorded"]
+    assert possible_parts("cuda", torch.float32) == list(PARTS)
+    assert possible_parts("cuda", torch.bfloat16) == ["attention", "layers", "padded"]
+    monkeypatch.setattr("sys.argv", ["speed", "--parts", "recorded"])
+    with pytest.raises(SystemExit):
+        main()
+    told = capsys.readouterr().err
+    assert "--parts: float32 on cpu has attention, layers, padded, models, compiled only, got recorded" in told
 
 
 def test_parts_of_a_page_were_measured_under_the_same_conditions(tmp_path: Path) -> None:
