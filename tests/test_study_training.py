@@ -19,6 +19,7 @@ from study.training import (
     result_file,
     run_folder,
     run_job,
+    settings_of,
 )
 from study.tuning import grid, tune, tuned
 from study.windows import MODEL, compared, held_window, long_texts, windows
@@ -122,6 +123,18 @@ def test_the_variants_options_come_before_tuned_ones_and_those_before_the_protoc
     taken = options_of(job, {"epochs": 10, "locality": "none"})
     assert (taken["epochs"], taken["locality"], taken["patience"]) == (10, "zipf", 4)
     assert plan_of(job, {"epochs": 10})["options"]["epochs"] == 10
+
+
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+def test_a_gpu_records_the_steps_of_what_stands_on_no_encoder(
+    where: str, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is no part of the plan: a run is kept whatever took its steps."""
+    monkeypatch.setattr(training, "PartialState", lambda: SimpleNamespace(device=torch.device(where)))
+    for variant in ("ESIM", "CAFE 150, no tags", "GT on a frozen encoder"):
+        job = Job("sick", variant, 0)
+        assert settings_of(job, places, OPTIONS).recipe.cuda_graphs == (where == "cuda" and "encoder" not in variant)
+        assert "cuda_graphs" not in plan_of(job, OPTIONS)["options"]
 
 
 def test_every_file_of_a_bench_is_tested_with_the_vectors_of_the_bench(
