@@ -1,5 +1,6 @@
 """CUDA graphs for machines without a GPU: what is recorded is written down, operation by operation, and done again."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -8,7 +9,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-READS = ("aten::_local_scalar_dense", "aten::nonzero", "aten::_unique2", "aten::is_nonzero", "aten::equal")
+from nli_common import words
+
+READS = (
+    *("aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal"),
+    *("aten::nonzero", "aten::masked_select", "aten::_unique", "aten::_unique2", "aten::unique_dim"),
+)
 
 
 class Graph:
@@ -33,7 +39,7 @@ class Recording(TorchDispatchMode):
 
     now = spoilt = False
 
-    def __init__(self, graph: Graph, pool: object) -> None:
+    def __init__(self, graph: Graph, pool: object = None) -> None:
         super().__init__()
         self.graph = graph
 
@@ -60,9 +66,13 @@ class Recording(TorchDispatchMode):
 
 
 def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until the test is over, CUDA graphs are these."""
+    """Until the test is over, CUDA graphs are these, and no number on the CPU is read that on a GPU is not."""
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "graph", Recording)
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", object)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: Recording.now)
+    monkeypatch.setattr(words, "are_at_hand", lambda *tensors: False)

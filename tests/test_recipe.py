@@ -142,6 +142,11 @@ def test_numbers_that_make_no_recipe(name: str, value: float, message: str) -> N
     assert Recipe().problems() == []
 
 
+def test_a_compiled_step_is_not_recorded() -> None:
+    assert Recipe(compile=True).problems() == Recipe(cuda_graphs=True).problems() == []
+    assert Recipe(compile=True, cuda_graphs=True).problems() == ["--compile and --cuda-graphs exclude each other"]
+
+
 def test_the_rate_falls_to_none_above_its_start() -> None:
     assert Recipe(optimizer="adamwr", lr=1e-5, min_lr=4e-5).problems() == [
         "--min-lr must be at most --lr, 1e-05, got 4e-05"

@@ -2,12 +2,12 @@
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import torch
@@ -24,14 +24,17 @@ from torch.testing import assert_close
 import cuda_graphs
 import nlilayers
 from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
+from gated_cnn import GatedCNN, GatedCNNConfig
 from gaussian_transformer import GaussianTransformerConfig
+from nli_common import recorded as recorded_steps
+from nli_common import training
 from nli_common.batches import PairDataset
 from nli_common.data import Batch, Corpus, Sentence
 from nli_common.errors import InputError
 from nli_common.generated import generated_pairs
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
-from nli_common.recorded import MULTIPLE, RecordedGradients
+from nli_common.recorded import MULTIPLE, RecordedGradients, padded, recording
 from nli_common.runs import Run
 from nli_common.train_runs import _require_recordable
 from nli_common.training import Trainer
@@ -133,36 +136,60 @@ def test_a_parameter_without_a_part_in_a_batch_gets_no_gradient_of_another(devic
         assert_close(recorded, plain)
 
 
-def record(device: str, problem: Literal["look", "memory"]) -> None:
-    """Fail to record; what is recorded afterwards in this process may fail, too."""
+OUT_OF_MEMORY = (torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("CUDA error: out of memory"))
 
-    def full(batch: Batch) -> Tensor:
-        raise torch.OutOfMemoryError("CUDA out of memory")
+
+def record(device: str, problem: RuntimeError | None) -> None:
+    """Fail to record: by an error, or because a number is read. PyTorch records no other graph in this process."""
+
+    def failing(batch: Batch) -> Tensor:
+        assert problem is not None
+        raise problem
 
     with pytest.MonkeyPatch.context() as patch:
         if device == "cpu":
             cuda_graphs.on_the_cpu(patch)
         training = Training(Two(), device)
-        training.model.look = problem == "look"
+        training.model.look = problem is None
         training.recorded(batch_of("ESIM", WIDE, 0))
-        if problem == "memory":
-            training.recorded.gradients = full
+        if problem is not None:
+            training.recorded.gradients = failing
         training.recorded(batch_of("ESIM", WIDE, 1))
 
 
-def problem_told(device: str, problem: str) -> BaseException | None:
+def problem_told(device: str, problem: RuntimeError | None) -> BaseException | None:
+    if device == "cpu":
+        with pytest.raises(Exception) as told:
+            record(device, problem)
+        return told.value
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(record, device, problem).exception()
 
 
 def test_what_waits_for_a_value_is_refused(device: str) -> None:
-    error = problem_told(device, "look")
+    """And the first error is told, not the one that it leads to when the recording ends."""
+    error = problem_told(device, None)
     assert isinstance(error, InputError)
-    assert "--cuda-graphs: a step of this model cannot be recorded (" in str(error) and "captur" in str(error)
+    assert "--cuda-graphs: a step of this model cannot be recorded (" in str(error)
+    assert "operation not permitted when stream is capturing" in str(error)
 
 
-def test_too_little_memory_for_a_record_is_told_as_that(device: str) -> None:
-    assert isinstance(problem_told(device, "memory"), torch.OutOfMemoryError)
+@pytest.mark.parametrize("problem", [*OUT_OF_MEMORY, RuntimeError("a shape is wrong")], ids=["one", "other", "else"])
+def test_another_error_is_told_as_it_is(problem: RuntimeError, device: str) -> None:
+    error = problem_told(device, problem)
+    assert type(error) is type(problem) and str(error) == str(problem)
+
+
+def test_too_little_memory_is_told_with_the_ways_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> Tensor:
+        raise OUT_OF_MEMORY[1]
+
+    cuda_graphs.on_the_cpu(monkeypatch)
+    trainer = trainer_of(bag(), tmp_path / "run", epochs=2)
+    assert trainer.recorded is not None
+    trainer.recorded.gradients = full
+    with pytest.raises(InputError, match="leave such pairs out; or train without --cuda-graphs, in another folder"):
+        trainer.fit()
 
 
 @pytest.mark.usefixtures("_graphs")
@@ -172,7 +199,7 @@ def test_attention_in_blocks_is_recorded(device: str) -> None:
     words = [normal(seed, 2, 600, 8).float().to(device) for seed in range(2)]
     expected = [attention(x) for x in words]
     graph, held = torch.cuda.CUDAGraph(), words[0].clone()
-    with torch.no_grad(), torch.cuda.graph(graph, pool=torch.cuda.graph_pool_handle()):
+    with torch.no_grad(), recording(graph, held.device, None):
         found = attention(held)
     for x, y in zip(reversed(words), reversed(expected), strict=True):
         held.copy_(x)
@@ -199,36 +226,112 @@ def test_a_record_of_an_earlier_training_is_not_collected_while_another_is_made(
     assert_close(recorded, plain, rtol=1e-5, atol=1e-5)
 
 
+def spelling() -> GatedCNN:
+    """It drops features of what it makes of characters, too."""
+    sizes = {"hidden_size": 5, "context_layers": 1, "aggregation_layers": 1, "char_dim": 3, "char_size": 4}
+    config = GatedCNNConfig(**sizes, char_layers=2, use_pos=False, dropout=0.3)
+    return GatedCNN(config, LEXICON)
+
+
+def bag() -> DecomposableAttention:
+    return DecomposableAttention(DecomposableAttentionConfig(False, 4, dropout=0.3), LEXICON)
+
+
+CORPUS = Corpus.from_pairs(generated_pairs(100, "train"), "generated")
+LEXICON = Lexicon.random(CORPUS.words, 5, tags=CORPUS.tags)
+
+
+def trainer_of(model: nn.Module, folder: Path, **recipe: Any) -> Trainer:
+    pairs = PairDataset(CORPUS, LEXICON, CORPUS.labels, CORPUS.phenomena)
+    chosen = Recipe(lr=0.01, batch_size=20, cuda_graphs=True, **recipe)
+    return Trainer(
+        model,
+        chosen.make_optimizer(model),
+        train=pairs,
+        dev=pairs,
+        recipe=chosen,
+        seed=0,
+        run=Run(folder),
+        accelerator=Accelerator(),
+        console=Console(quiet=True),
+        checkpoint_seconds=0.0,
+    )
+
+
+@pytest.mark.parametrize("build", [bag, spelling])
+def test_a_killed_training_by_graphs_goes_on_to_the_same_weights(
+    build: Callable[[], nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shapes that it had recorded are new to the process that goes on."""
+    cuda_graphs.on_the_cpu(monkeypatch)
+    finished: list[dict[str, Tensor]] = []
+    save, kept = training.save_checkpoint, iter(range(12))
+
+    def killed(*arguments: Any, **options: Any) -> None:
+        save(*arguments, **options)
+        if next(kept, None) is None:
+            raise KeyboardInterrupt
+
+    for folder in ("whole", "killed"):
+        torch.manual_seed(0)
+        if folder == "killed":
+            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+                patch.setattr(training, "save_checkpoint", killed)
+                trainer_of(build(), tmp_path / folder, epochs=4).fit()
+        trainer = trainer_of(build(), tmp_path / folder, epochs=4)
+        trainer.fit()
+        assert trainer.recorded is not None and trainer.recorded.records
+        finished.append(trainer.unwrapped.state_dict())
+    assert_close(finished[1], finished[0], rtol=0, atol=0)
+
+
 def test_nothing_holds_the_records_when_a_training_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are of the GPU's memory, which the next one may need."""
     cuda_graphs.on_the_cpu(monkeypatch)
-    corpus = Corpus.from_pairs(generated_pairs(40, "train"), "generated")
-    lexicon = Lexicon.random(corpus.words, 5, tags=corpus.tags)
-    pairs = PairDataset(corpus, lexicon, corpus.labels, corpus.phenomena)
-    model = DecomposableAttention(DecomposableAttentionConfig(False, 4), lexicon)
-    recipe = Recipe(lr=0.01, epochs=2, batch_size=20, cuda_graphs=True)
-    trainer = Trainer(
-        model,
-        recipe.make_optimizer(model),
-        train=pairs,
-        dev=pairs,
-        recipe=recipe,
-        seed=0,
-        run=Run(tmp_path / "run"),
-        accelerator=Accelerator(),
-        console=Console(quiet=True),
-        checkpoint_seconds=60.0,
-    )
+    trainer = trainer_of(bag(), tmp_path / "run", epochs=2)
     trainer.fit()
-    records = trainer.recorded
-    assert records is not None and any(records.records.values())
-    held = weakref.ref(records)
+    assert trainer.recorded is not None and trainer.recorded.records
+    held = weakref.ref(trainer.recorded)
     gc.disable()
     try:
-        del trainer, records
+        del trainer
         assert held() is None
     finally:
         gc.enable()
+
+
+def test_pairs_of_the_same_lengths_are_not_padded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda_graphs.on_the_cpu(monkeypatch)
+    trainer = trainer_of(bag(), tmp_path / "run", epochs=2, same_lengths=True)
+    trainer.fit()
+    assert trainer.recorded is not None
+    assert any(premise[1] % MULTIPLE for premise, _ in trainer.recorded.seen)
+
+
+@pytest.mark.usefixtures("_graphs")
+def test_a_network_that_drops_features_of_characters_drops_the_same_ones(device: str) -> None:
+    torch.manual_seed(0)
+    training = Training(spelling(), device)
+    pairs = PairDataset(CORPUS, LEXICON, CORPUS.labels, CORPUS.phenomena)
+    batch = pairs.__getitems__(range(20))
+    for seed in range(3):
+        recorded, plain = training.both(_padded_batch(batch), seed)
+        assert_close(recorded, plain, rtol=1e-4, atol=1e-5)
+
+
+def _padded_batch(batch: Batch) -> Batch:
+    """So that dropout draws for the same words."""
+    return batch._replace(premise=padded(batch.premise, MULTIPLE), hypothesis=padded(batch.hypothesis, MULTIPLE))
+
+
+@pytest.mark.usefixtures("_graphs")
+def test_no_more_shapes_are_recorded_than_there_may_be(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded_steps, "MOST", 1)
+    training = Training(Two(), device)
+    for seed, shape in enumerate((WIDE, WIDE, NARROW, NARROW, NARROW, WIDE)):
+        recorded, plain = training.both(batch_of("ESIM", shape, seed), seed)
+        assert_close(recorded, plain)
+    assert len(training.recorded.records) == 1 and len(training.read) == 2 + 3 + 6
 
 
 def test_a_training_by_graphs_learns_the_same(device: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
-from nli_common.words import LONGEST_WORD, SpelledWords, WordCharacters, WordVectors, one_hot_tags
+from nli_common.words import LONGEST_WORD, SpelledWords, WordCharacters, WordVectors, are_at_hand, one_hot_tags
 from strategies import normal
 
 words = st.lists(st.text(max_size=LONGEST_WORD + 3), min_size=1, max_size=6, unique=True)
@@ -54,6 +54,14 @@ def test_a_network_reads_each_distinct_word_once_and_a_graph_gives_the_same() ->
     torch._dynamo.reset()
     compiled = torch.compile(lambda t: characters(t, spelled), fullgraph=True, backend="eager")
     assert torch.equal(compiled(tokens), eager)
+
+
+@pytest.mark.parametrize("where", ["meta", "cuda", "mps"])
+def test_no_number_is_read_where_it_would_be_waited_for(where: str) -> None:
+    class Elsewhere:
+        device = torch.device(where)
+
+    assert are_at_hand(torch.zeros(1)) and not are_at_hand(torch.zeros(1), Elsewhere())  # type: ignore[arg-type]
 
 
 def test_padding_has_no_characters() -> None:

@@ -49,7 +49,7 @@ class Recipe:
     """Compile the training step's model: takes some minutes at the start; worthwhile for a long training."""
     cuda_graphs: bool = False
     """On a GPU, record the forward and backward pass of each shape of batch once, and replay it: much faster where
-    batches are small. Sentences are padded to multiples of 4 words."""
+    batches are small. Sentences are padded to multiples of 4 words, but for --same-lengths."""
 
     def make_optimizer(self, model: nn.Module) -> Optimizer:
         """The optimiser of a model's trainable parameters, weight matrices apart from the rest.
@@ -105,6 +105,8 @@ class Recipe:
             problems.append(f"--clip-norm must be positive, got {self.clip_norm}")
         if self.optimizer == "adamwr" and self.lr is not None and self.lr < self.min_lr < math.inf:
             problems.append(f"--min-lr must be at most --lr, {self.lr}, got {self.min_lr}")
+        if self.compile and self.cuda_graphs:
+            problems.append("--compile and --cuda-graphs exclude each other")
         if self.ema_decay is not None and not 0 <= self.ema_decay < 1:
             problems.append(f"--ema-decay must be at least 0 and below 1, got {self.ema_decay}")
         for name in ("batch_size", "epochs", "patience", "restart_epochs", "restart_factor"):

@@ -3,7 +3,7 @@
 import contextlib
 import gc
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from accelerate.utils import send_to_device
@@ -12,11 +12,15 @@ from torch.nn.functional import pad
 
 from nli_common.data import Batch, Sentence
 from nli_common.errors import InputError
+from nli_common.memory import tells_of_memory
 
 MULTIPLE = 4
 """Sentences are padded to a multiple of it, so that there are fewer shapes to record."""
+MOST = 256
+"""Shapes that are recorded; those that come for the second time later on are taken as ever, too."""
 
-Gradients = Callable[[Batch], Tensor]
+_Shape: TypeAlias = tuple[torch.Size, torch.Size]
+Gradients: TypeAlias = Callable[[Batch], Tensor]
 """Adds a batch's gradients to those of the parameters, and returns its loss."""
 
 
@@ -25,18 +29,26 @@ class RecordedGradients:
 
     The first batch of a shape is taken as ever, so that all libraries are ready for it. The second is recorded. From
     then on the record is replayed: all kernels of the forward and the backward pass by one call, with the dropout of
-    the generator's seed.
+    the generator's seed. What is learnt does not depend on which batches are.
 
     Args:
         gradients: is recorded; it must not wait for a value.
         parameters: get their gradients. They must stay where they are.
         device: a CUDA device.
+        multiple: what the lengths of sentences are padded to.
     """
 
-    def __init__(self, gradients: Gradients, parameters: Iterable[nn.Parameter], device: torch.device) -> None:
-        self.gradients, self.device = gradients, device
+    def __init__(
+        self,
+        gradients: Gradients,
+        parameters: Iterable[nn.Parameter],
+        device: torch.device,
+        multiple: int = MULTIPLE,
+    ) -> None:
+        self.gradients, self.device, self.multiple = gradients, device, multiple
         self.held = {weight: torch.zeros_like(weight) for weight in parameters if weight.requires_grad}
-        self.records: dict[tuple[torch.Size, torch.Size], _Record | None] = {}
+        self.records: dict[_Shape, _Record] = {}
+        self.seen: set[_Shape] = set()
         self.pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, batch: Batch) -> Tensor:
@@ -48,13 +60,16 @@ class RecordedGradients:
         Raises:
             InputError: if it cannot be recorded.
         """
-        batch = batch._replace(premise=_padded(batch.premise), hypothesis=_padded(batch.hypothesis))
-        shape = batch.premise.tokens.shape, batch.hypothesis.tokens.shape
+        premise, hypothesis = (padded(side, self.multiple) for side in (batch.premise, batch.hypothesis))
+        batch = batch._replace(premise=premise, hypothesis=hypothesis)
+        shape = premise.tokens.shape, hypothesis.tokens.shape
         if shape not in self.records:
-            self.records[shape] = None
-            self._give(())
-            return self.gradients(send_to_device(batch, self.device))
-        record = self.records[shape] = self.records[shape] or self._record(send_to_device(batch, self.device))
+            if shape not in self.seen or len(self.records) == MOST:
+                self.seen.add(shape)
+                self._give(())
+                return self.gradients(send_to_device(batch, self.device))
+            self.records[shape] = self._record(send_to_device(batch, self.device))
+        record = self.records[shape]
         for mine, given in zip(_tensors(record.batch), _tensors(batch), strict=True):
             mine.copy_(given)
         record.graph.replay()
@@ -65,15 +80,18 @@ class RecordedGradients:
         self._give(())
         graph = torch.cuda.CUDAGraph()
         try:
-            with _no_garbage_collected(), torch.cuda.graph(graph, pool=self.pool):
+            with recording(graph, self.device, self.pool):
                 loss = self.gradients(batch)
                 found = {weight: weight.grad for weight in self.held if weight.grad is not None}
                 # The records share their memory: what is to last beyond the next one's replay has its own place.
                 torch._foreach_copy_([self.held[weight] for weight in found], list(found.values()))
-        except torch.OutOfMemoryError:
-            raise
         except RuntimeError as error:
-            problem = str(error).splitlines()[0]
+            first: BaseException = error
+            while first.__context__ is not None:  # the end of a recording fails, too, and says less
+                first = first.__context__
+            if tells_of_memory(error) or "captur" not in f"{first}{error}":
+                raise
+            problem = str(first).partition("\n")[0]
             raise InputError(f"--cuda-graphs: a step of this model cannot be recorded ({problem})") from error
         return _Record(graph, batch, loss, list(found))
 
@@ -95,19 +113,26 @@ class _Record(NamedTuple):
 
 
 @contextlib.contextmanager
-def _no_garbage_collected() -> Iterator[None]:
-    """Within: another graph among the garbage, of an earlier training, would spoil the record as it is destroyed."""
+def recording(graph: torch.cuda.CUDAGraph, device: torch.device, pool: Any) -> Iterator[None]:
+    """Within, a device does nothing, and a graph takes down what it would have done."""
     was = gc.isenabled()
+    # A graph among the garbage, of an earlier training, would spoil this one as it is destroyed.
     gc.disable()
     try:
-        yield
+        with (
+            torch.cuda.device(device),
+            torch.cuda.stream(torch.cuda.current_stream(device)),  # where torch.cuda.graph does not return if it fails
+            torch.cuda.graph(graph, pool=pool),
+        ):
+            yield
     finally:
         if was:
             gc.enable()
 
 
-def _padded(sentence: Sentence) -> Sentence:
-    extra = (0, -sentence.tokens.shape[1] % MULTIPLE)
+def padded(sentence: Sentence, multiple: int) -> Sentence:
+    """Sentences with as much padding more as makes their length a multiple of a number."""
+    extra = (0, -sentence.tokens.shape[1] % multiple)
     tags = None if sentence.pos is None else pad(sentence.pos, extra)
     return Sentence(pad(sentence.tokens, extra), pad(sentence.mask, extra), tags)
 

@@ -27,10 +27,8 @@ from nli_common.errors import InputError
 from nli_common.memory import memory_for
 from nli_common.metrics import predictions
 from nli_common.recipe import Recipe, reseed
-from nli_common.recorded import RecordedGradients
+from nli_common.recorded import MULTIPLE, RecordedGradients
 from nli_common.runs import Run
-
-SMALLER_BATCHES = "a smaller --batch-size may fit, or leave such pairs out"
 
 
 @dataclass
@@ -126,7 +124,8 @@ class Trainer:
         self.gradients = partial(_gradients, self.compiled, accelerator)
         self.recorded = None
         if recipe.cuda_graphs:
-            self.recorded = RecordedGradients(self.gradients, model.parameters(), accelerator.device)
+            multiple = 1 if recipe.same_lengths else MULTIPLE
+            self.recorded = RecordedGradients(self.gradients, model.parameters(), accelerator.device, multiple)
 
     def fit(self) -> TrainingState:
         """Train, from the folder's newest checkpoint that is whole, where there is one.
@@ -188,7 +187,7 @@ class Trainer:
         with self._bar() as bar:
             task = bar.add_task(f"epoch {at.epoch + 1}", total=len(self.batches), completed=at.step)
             for batch, weight in islice(zip(self.batches, part.weights(), strict=True), at.step, None):
-                with memory_for(batch.premise, batch.hypothesis, SMALLER_BATCHES):
+                with memory_for(batch.premise, batch.hypothesis, self._way_out()):
                     loss_sum += self._step(at, batch, weight)
                 at.step += 1
                 bar.advance(task)
@@ -218,6 +217,10 @@ class Trainer:
             self.average.update()
         mean: Tensor = self.accelerator.reduce(loss, "mean")
         return mean
+
+    def _way_out(self) -> str:
+        ways = "a smaller --batch-size may fit, or leave such pairs out"
+        return ways if self.recorded is None else f"{ways}; or train without --cuda-graphs, in another folder"
 
     def _save(self, at: TrainingState) -> None:
         if self.accelerator.is_main_process:

@@ -70,7 +70,7 @@ class WordCharacters(nn.Module):
         self.register_buffer("lengths", torch.from_numpy((points >= 0).sum(axis=1)), persistent=False)
 
     def forward(self, tokens: Tensor, encode: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """What a network makes of each word's characters; it reads every distinct word of the batch once.
+        """What a network makes of each word's characters; on a CPU it reads every distinct word of the batch once.
 
         Args:
             tokens: word ids ``(b, n)``.
@@ -79,22 +79,21 @@ class WordCharacters(nn.Module):
         Shape:
             → ``(b, n, d)``.
         """
-        # A graph has no place for a number of words that depends on the words, nor have vmap and the meta device.
-        hidden = torch.compiler.is_compiling() or tokens.is_meta or is_recording()
-        if hidden or any(map(is_functorch_wrapped_tensor, (tokens, self.lengths))):
-            words, place = tokens.flatten(), torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
-            longest = self.ids.shape[1]
-        else:
+        if are_at_hand(tokens, self.lengths):
             words, place = torch.unique(tokens, return_inverse=True)
             longest = max(1, int(self.lengths[words].max())) if len(words) else 1
+        else:
+            words, place = tokens.flatten(), torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
+            longest = self.ids.shape[1]
         mask = torch.arange(longest, device=tokens.device) < self.lengths[words, None]
         return nn.functional.embedding(place, encode(self.ids[words, :longest], mask))
 
 
-def is_recording() -> bool:
-    """Whether operations are recorded as a CUDA graph, and no number of theirs can be read."""
-    started: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    return started and torch.cuda.is_current_stream_capturing()
+def are_at_hand(*tensors: Tensor) -> bool:
+    """Whether numbers in tensors can decide a shape: not in a graph or under vmap, nor where a GPU is waited for."""
+    if torch.compiler.is_compiling():
+        return False
+    return all(x.device.type == "cpu" and not is_functorch_wrapped_tensor(x) for x in tensors)
 
 
 class CharacterCNN(nn.Module):

@@ -55,7 +55,7 @@ class GaussianSelfAttention(nn.Module):
     - with priors that are at most -1e30 at a distance of 0 (where they are :math:`-\infty`, a word with no other to
       attend to has a sum of 0);
     - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head, under ``vmap``, on the meta
-      device, and while a CUDA graph is recorded.
+      device, and while a CUDA graph is recorded (there, with a :class:`DistancePrior`, whatever the window).
 
     On a CPU, if a prior's factors reach below the smallest normal number (1e-38 in float32), which some processors are
     slow with, words whose weights are sure to be less than the square of the rounding (1e-14) of the word's own are

@@ -40,8 +40,8 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
 
     Args:
         lengths: real tokens of each sentence, integers of shape ``(batch,)``.
-        max_length: columns of the mask; ``None`` takes the longest sentence's length. Either way the lengths are read
-            to be checked, which waits for their device.
+        max_length: columns of the mask; ``None`` takes the longest sentence's length, which a CUDA graph cannot. Either
+            way the lengths are read to be checked, which waits for their device.
 
     Shape:
         ``(batch,)`` → ``(batch, max_length)``, boolean.
@@ -49,7 +49,8 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
     Raises:
         TypeError: if ``lengths`` is not a tensor, or ``max_length`` not an integer.
         ValueError: if ``lengths`` is not one-dimensional and of integers, or if a length is negative or above
-            ``max_length``. (The last two read the values: compiled code, ``vmap`` and the meta device leave them out.)
+            ``max_length``. (The last two read the values: compiled code, ``vmap``, a CUDA graph that is recorded and
+            the meta device leave them out.)
 
     Example::
 
