@@ -83,8 +83,8 @@ def page(held: dict[str, Any], plot: str) -> str:
         parts += [
             f"A training step with `--cuda-graphs`, {held['recorded'][0]['batch']} pairs in a batch: its time from the "
             "batch on the CPU to the update, divided by the same step's as it is, with its batch on the GPU already. "
-            f"The record of one more shape takes {held['memory_of_a_record'] / 2**20:.1f} MiB beside the memory that all "
-            "share (ESIM, shapes smaller than the first).",
+            f"The record of one more shape takes {held['memory_of_a_record'] / 2**20:.1f} MiB, beside what all share "
+            "(ESIM, shapes smaller than the first).",
             recorded_table(held["recorded"]),
         ]
     return "\n\n".join(parts) + "\n"

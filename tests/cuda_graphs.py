@@ -57,6 +57,7 @@ class Recording(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func._schema.name in READS:
+            Recording.spoilt = True
             raise RuntimeError(f"operation not permitted when stream is capturing ({func})")
         kwargs = kwargs or {}
         results = func(*args, **kwargs)

@@ -143,6 +143,7 @@ def record(device: str, problem: RuntimeError | None) -> None:
     """Fail to record: by an error, or because a number is read. PyTorch records no other graph in this process."""
 
     def failing(batch: Batch) -> Tensor:
+        cuda_graphs.Recording.spoilt = True  # so that the end of the recording fails, too
         assert problem is not None
         raise problem
 
@@ -205,6 +206,30 @@ def test_attention_in_blocks_is_recorded(device: str) -> None:
         held.copy_(x)
         graph.replay()
         assert_close(found, y, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("_graphs")
+def test_what_is_not_trained_has_no_place_for_a_gradient(device: str) -> None:
+    model = Two()
+    model.second.requires_grad_(False)
+    training = Training(model, device)
+    for seed in range(3):
+        recorded, plain = training.both(batch_of("ESIM", WIDE, seed), seed)
+        assert_close(recorded, plain)
+        assert recorded[-1] is None
+    assert list(training.recorded.held) == list(model.first.parameters())
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_a_recording_leaves_the_collector_as_it_was(collecting: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda_graphs.on_the_cpu(monkeypatch)
+    (gc.enable if collecting else gc.disable)()
+    try:
+        with recording(torch.cuda.CUDAGraph(), torch.device("cpu"), None):
+            assert not gc.isenabled()
+        assert gc.isenabled() == collecting
+    finally:
+        gc.enable()
 
 
 @pytest.mark.usefixtures("_graphs")

@@ -77,7 +77,7 @@ def test_a_recorded_steps_time_stands_beside_its_ratio() -> None:
     row = {"model": "one", "batch": 7, "lengths": [14, 8], "ratio": timing, "seconds": {"ours": {"median": 0.0042}}}
     written = page(SHARED | held | {"recorded": [row]}, "plot.png")
     assert "| one | 14/8 | 4.20 | 0.25 (0.12–0.50) |" in written
-    assert "`--cuda-graphs`, 7 pairs in a batch" in written and "takes 3.2 MiB beside" in written
+    assert "`--cuda-graphs`, 7 pairs in a batch" in written and "takes 3.2 MiB, beside" in written
 
 
 def test_graphs_are_measured_where_there_are_some(

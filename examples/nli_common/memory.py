@@ -12,11 +12,6 @@ SAID = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAIL
 """In errors that have no class of their own: of PyTorch on a CPU, of CUDA, of its libraries."""
 
 
-def tells_of_memory(error: Exception) -> bool:
-    """Whether an error of Python's or PyTorch's says that there is no memory."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(part in str(error) for part in SAID)
-
-
 @contextmanager
 def memory_for(premise: Sentence, hypothesis: Sentence, way_out: str = "leave out what is that long") -> Iterator[None]:
     """Let an error say which pairs were too much for the memory, and what may help.
@@ -27,7 +22,7 @@ def memory_for(premise: Sentence, hypothesis: Sentence, way_out: str = "leave ou
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if not tells_of_memory(error):
+        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and not any(part in str(error) for part in SAID):
             raise
         (pairs, n), m = premise.tokens.shape, hypothesis.tokens.shape[1]
         some = "a pair" if pairs == 1 else f"{pairs} pairs"

@@ -12,7 +12,6 @@ from torch.nn.functional import pad
 
 from nli_common.data import Batch, Sentence
 from nli_common.errors import InputError
-from nli_common.memory import tells_of_memory
 
 MULTIPLE = 4
 """Sentences are padded to a multiple of it, so that there are fewer shapes to record."""
@@ -87,10 +86,10 @@ class RecordedGradients:
                 torch._foreach_copy_([self.held[weight] for weight in found], list(found.values()))
         except RuntimeError as error:
             first: BaseException = error
-            while first.__context__ is not None:  # the end of a recording fails, too, and says less
+            while first.__context__ is not None:  # then the end of the recording failed, too, and says less
                 first = first.__context__
-            if tells_of_memory(error) or "captur" not in f"{first}{error}":
-                raise
+            if "captur" not in str(first):
+                raise first from None
             problem = str(first).partition("\n")[0]
             raise InputError(f"--cuda-graphs: a step of this model cannot be recorded ({problem})") from error
         return _Record(graph, batch, loss, list(found))
