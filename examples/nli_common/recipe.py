@@ -49,7 +49,7 @@ class Recipe:
     """Compile the training step's model: takes some minutes at the start; worthwhile for a long training."""
     cuda_graphs: bool = False
     """On a GPU, record the forward and backward pass of each shape of batch once, and replay it: much faster where
-    batches are small. Sentences are padded to multiples of 4 words, but for --same-lengths."""
+    batches are small. Sentences are padded to multiples of 4 words, except with --same-lengths."""
 
     def make_optimizer(self, model: nn.Module) -> Optimizer:
         """The optimiser of a model's trainable parameters, weight matrices apart from the rest.
