@@ -12,8 +12,11 @@ SAID = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAIL
 """In errors that have no class of their own: of PyTorch on a CPU, of CUDA, of its libraries."""
 
 
+LEAVE_OUT = "leave out what is that long"
+
+
 @contextmanager
-def memory_for(premise: Sentence, hypothesis: Sentence, way_out: str = "leave out what is that long") -> Iterator[None]:
+def memory_for(premise: Sentence, hypothesis: Sentence, way_out: str = LEAVE_OUT) -> Iterator[None]:
     """Let an error say which pairs were too much for the memory, and what may help.
 
     Raises:

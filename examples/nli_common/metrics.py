@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from nli_common.data import Batch, Sentence
-from nli_common.memory import memory_for
+from nli_common.memory import LEAVE_OUT, memory_for
 
 CELLS = 1 << 22
 """Numbers of a batch's score matrices, pairs times the square of the longest sentence, in one forward pass at most."""
@@ -38,26 +38,32 @@ def evaluate(
 
 
 def predictions(
-    model: nn.Module, batches: "DataLoader[Batch]", accelerator: Accelerator
+    model: nn.Module, batches: "DataLoader[Batch]", accelerator: Accelerator, way_out: str = LEAVE_OUT
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Predicted class, gold label and phenomenon of every pair, in the order of the batches."""
     rows = []
-    for logits, batch in scores(model, batches):
+    for logits, batch in scores(model, batches, way_out):
         told = (logits.argmax(-1), batch.label, batch.phenomenon)
         rows.append(torch.stack(accelerator.gather_for_metrics(told)).cpu())
     predicted, label, phenomenon = torch.cat(rows, dim=1)
     return predicted, label, phenomenon
 
 
-def scores(model: nn.Module, batches: Iterable[Batch]) -> Iterator[tuple[Tensor, Batch]]:
-    """The logits of each batch, ``(b, num_classes)``, and the batch; the model is in evaluation meanwhile."""
+def scores(model: nn.Module, batches: Iterable[Batch], way_out: str = LEAVE_OUT) -> Iterator[tuple[Tensor, Batch]]:
+    """The logits of each batch, ``(b, num_classes)``, and the batch; the model is in evaluation meanwhile.
+
+    Args:
+        model: maps sentences to logits.
+        batches: on the model's device.
+        way_out: what may help where there is not enough memory.
+    """
     training = model.training
     model.eval()
     try:
         for batch in batches:
             parts = []
             for premise, hypothesis in _some_at_a_time(batch.premise, batch.hypothesis):
-                with memory_for(premise, hypothesis), torch.inference_mode():
+                with memory_for(premise, hypothesis, way_out), torch.inference_mode():
                     parts.append(model(premise, hypothesis))
             yield torch.cat(parts), batch
     finally:

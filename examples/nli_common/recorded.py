@@ -16,7 +16,7 @@ from nli_common.errors import InputError
 MULTIPLE = 4
 """Sentences are padded to a multiple of it, so that there are fewer shapes to record."""
 MOST = 256
-"""Shapes that are recorded; those that come for the second time later on are taken as ever, too."""
+"""Shapes that are recorded at most; batches of further ones are taken without a graph."""
 
 _Shape: TypeAlias = tuple[torch.Size, torch.Size]
 Gradients: TypeAlias = Callable[[Batch], Tensor]
@@ -26,9 +26,9 @@ Gradients: TypeAlias = Callable[[Batch], Tensor]
 class RecordedGradients:
     """A batch's gradients from a CUDA graph, one for each shape of batch.
 
-    The first batch of a shape is taken as ever, so that all libraries are ready for it. The second is recorded. From
-    then on the record is replayed: all kernels of the forward and the backward pass by one call, with the dropout of
-    the generator's seed. What is learnt does not depend on which batches are.
+    The first batch of a shape is taken without a graph, so that all libraries are ready for it. The second is
+    recorded. From then on the record is replayed: all kernels of the forward and the backward pass by one call, with
+    the dropout of the generator's seed. What is learnt does not depend on which batches are.
 
     Args:
         gradients: is recorded; it must not wait for a value.
@@ -85,12 +85,9 @@ class RecordedGradients:
                 # The records share their memory: what is to last beyond the next one's replay has its own place.
                 torch._foreach_copy_([self.held[weight] for weight in found], list(found.values()))
         except RuntimeError as error:
-            first: BaseException = error
-            while first.__context__ is not None:  # then the end of the recording failed, too, and says less
-                first = first.__context__
-            if "captur" not in str(first):
-                raise first from None
-            problem = str(first).partition("\n")[0]
+            if "captur" not in str(error):
+                raise
+            problem = str(error).partition("\n")[0]
             raise InputError(f"--cuda-graphs: a step of this model cannot be recorded ({problem})") from error
         return _Record(graph, batch, loss, list(found))
 
@@ -113,7 +110,11 @@ class _Record(NamedTuple):
 
 @contextlib.contextmanager
 def recording(graph: torch.cuda.CUDAGraph, device: torch.device, pool: Any) -> Iterator[None]:
-    """Within, a device does nothing, and a graph takes down what it would have done."""
+    """Within, a device does nothing, and a graph takes down what it would have done.
+
+    An error from within is the one that is raised, and not the one that it leads to at the end.
+    """
+    first: Exception | None = None
     was = gc.isenabled()
     # A graph among the garbage, of an earlier training, would spoil this one as it is destroyed.
     gc.disable()
@@ -123,7 +124,15 @@ def recording(graph: torch.cuda.CUDAGraph, device: torch.device, pool: Any) -> I
             torch.cuda.stream(torch.cuda.current_stream(device)),  # where torch.cuda.graph does not return if it fails
             torch.cuda.graph(graph, pool=pool),
         ):
-            yield
+            try:
+                yield
+            except Exception as error:
+                first = error
+                raise
+    except Exception:
+        if first is None:
+            raise
+        raise first from None
     finally:
         if was:
             gc.enable()

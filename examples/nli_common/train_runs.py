@@ -44,8 +44,6 @@ def train_run(
     # Every process has the same word vectors: sent round anew for each step, they would take most of its time.
     accelerator = Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)])
     _require_environment(accelerator)
-    if recipe.cuda_graphs:
-        _require_recordable(accelerator, config)
     console = Console(quiet=not accelerator.is_main_process, highlight=False, markup=False, emoji=False)
     corpora = data.corpora()
     labels = scheme_of(corpora["train"].labels, "the training corpus")
@@ -76,6 +74,8 @@ def train_run(
             shown, held = held_metrics(run.metrics)
         print_metrics(console, held, shown)
         return
+    if recipe.cuda_graphs:
+        _require_recordable(accelerator, on_encoder=encoder is not None)
 
     lexicon = _lexicon(run, data, corpora)
     torch.manual_seed(seed)
@@ -162,13 +162,13 @@ def _require_environment(accelerator: Accelerator) -> None:
         )
 
 
-def _require_recordable(accelerator: Accelerator, config: Any) -> None:
+def _require_recordable(accelerator: Accelerator, *, on_encoder: bool) -> None:
     """Refuse what a CUDA graph has no place for."""
     if accelerator.device.type != "cuda":
         raise InputError(f"--cuda-graphs needs a CUDA device, got {accelerator.device.type}")
     if accelerator.num_processes != 1:
         raise InputError(f"--cuda-graphs needs a single process, got {accelerator.num_processes}")
-    if encoder_fingerprint(config) is not None:
+    if on_encoder:
         raise InputError("--cuda-graphs cannot record an --encoder: each step waits for its features")
 
 

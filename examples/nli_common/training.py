@@ -24,11 +24,13 @@ from nli_common.batches import PairDataset, Share, evaluation_loader, loader, sh
 from nli_common.checkpoints import load_newest, require_weights, save_checkpoint, save_weights
 from nli_common.data import Batch
 from nli_common.errors import InputError
-from nli_common.memory import memory_for
+from nli_common.memory import LEAVE_OUT, memory_for
 from nli_common.metrics import predictions
 from nli_common.recipe import Recipe, reseed
 from nli_common.recorded import MULTIPLE, RecordedGradients
 from nli_common.runs import Run
+
+SMALLER_BATCHES = "a smaller --batch-size may fit, or leave such pairs out"
 
 
 @dataclass
@@ -140,7 +142,8 @@ class Trainer:
         while self._goes_on(at):
             loss = self._epoch(at)
             with self.average.in_use() if self.average is not None else contextlib.nullcontext():
-                predicted, label, _ = predictions(self.model, self.dev_batches, self.accelerator)
+                outcome = predictions(self.model, self.dev_batches, self.accelerator, self._way_out(LEAVE_OUT))
+                predicted, label, _ = outcome
                 accuracy = float((predicted == label).double().mean())
                 better = at.next_epoch(loss, accuracy)
                 if better and self.accelerator.is_main_process:
@@ -187,7 +190,7 @@ class Trainer:
         with self._bar() as bar:
             task = bar.add_task(f"epoch {at.epoch + 1}", total=len(self.batches), completed=at.step)
             for batch, weight in islice(zip(self.batches, part.weights(), strict=True), at.step, None):
-                with memory_for(batch.premise, batch.hypothesis, self._way_out()):
+                with memory_for(batch.premise, batch.hypothesis, self._way_out(SMALLER_BATCHES)):
                     loss_sum += self._step(at, batch, weight)
                 at.step += 1
                 bar.advance(task)
@@ -218,9 +221,8 @@ class Trainer:
         mean: Tensor = self.accelerator.reduce(loss, "mean")
         return mean
 
-    def _way_out(self) -> str:
-        ways = "a smaller --batch-size may fit, or leave such pairs out"
-        return ways if self.recorded is None else f"{ways}; or train without --cuda-graphs, in another folder"
+    def _way_out(self, way: str) -> str:
+        return way if self.recorded is None else f"{way}; or train without --cuda-graphs, in another folder"
 
     def _save(self, at: TrainingState) -> None:
         if self.accelerator.is_main_process:

@@ -54,8 +54,9 @@ class GaussianSelfAttention(nn.Module):
       which promises that they are functions of :math:`i - j` alone;
     - with priors that are at most -1e30 at a distance of 0 (where they are :math:`-\infty`, a word with no other to
       attend to has a sum of 0);
-    - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head, under ``vmap``, on the meta
-      device, and while a CUDA graph is recorded (there, with a :class:`DistancePrior`, whatever the window).
+    - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head;
+    - with ``"auto"``, or a prior that may be any number at a distance of 0 (a :class:`DistancePrior`, a custom one),
+      under ``vmap``, on the meta device, and while a CUDA graph is recorded.
 
     On a CPU, if a prior's factors reach below the smallest normal number (1e-38 in float32), which some processors are
     slow with, words whose weights are sure to be less than the square of the rounding (1e-14) of the word's own are
