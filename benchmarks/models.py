@@ -6,8 +6,9 @@ model reaches is the arithmetic of its matrix products, divided by time and by t
 
 import copy
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from accelerate.utils import send_to_device
@@ -87,16 +88,6 @@ def steps(model: nn.Module, premise: Sentence, hypothesis: Sentence) -> tuple[St
     A model that has learnt its batch by heart has gradients of less than 1e-38, and a product of such denormal numbers
     takes some processors tens of times as long.
     """
-    optimizer = Recipe(lr=1e-8).make_optimizer(model)
-    labels = torch.zeros(len(premise.tokens), dtype=torch.int64, device=premise.tokens.device)
-
-    def train() -> Tensor:
-        model.train()
-        loss = nn.functional.cross_entropy(model(premise, hypothesis), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss
 
     def infer() -> Tensor:
         model.eval()
@@ -104,7 +95,8 @@ def steps(model: nn.Module, premise: Sentence, hypothesis: Sentence) -> tuple[St
             logits: Tensor = model(premise, hypothesis)
         return logits
 
-    return train, infer
+    batch = _batch(premise, hypothesis)
+    return _training_step(model, lambda: _gradients(model, batch)), infer
 
 
 def product_flops(step: Step) -> float:
@@ -138,24 +130,18 @@ def recorded(device: str) -> Iterator[tuple[str, tuple[int, int], Comparison]]:
 
 def recorded_step(model: nn.Module, premise: Sentence, hypothesis: Sentence) -> Step:
     """The same step of training, its forward and backward pass replayed; the batch comes from the CPU each time."""
-    optimizer = Recipe(lr=1e-8).make_optimizer(model)
-    batch, gradients = _on_the_cpu(premise, hypothesis), _recorded_gradients(model, premise.tokens.device)
-
-    def train() -> Tensor:
-        model.train()
-        loss = gradients(batch)
-        optimizer.step()
-        return loss
-
-    return train
+    gradients = RecordedGradients(partial(_gradients, model), model.parameters(), premise.tokens.device)
+    batch: Batch = send_to_device(_batch(premise, hypothesis), "cpu")
+    return _training_step(model, lambda: gradients(batch))
 
 
 def memory_of_a_record(device: str) -> float:
     """Bytes of the GPU that the record of one more shape takes, the mean of the rival's 28 shapes below the largest."""
     lengths = [(premise, hypothesis) for premise in range(60, 0, -4) for hypothesis in (32, 16)]
-    gradients, free = _recorded_gradients(models(device)[RIVAL], torch.device(device)), []
-    for premise, hypothesis in lengths:
-        batch = _on_the_cpu(*(sentence(BATCHES[0], length, "cpu", 0) for length in (premise, hypothesis)))
+    model, free = models(device)[RIVAL], []
+    gradients = RecordedGradients(partial(_gradients, model), model.parameters(), torch.device(device))
+    for pair in lengths:
+        batch = _batch(*(sentence(BATCHES[0], length, "cpu", 0) for length in pair))
         for _ in range(3):
             gradients(batch)
         torch.cuda.synchronize()
@@ -163,19 +149,28 @@ def memory_of_a_record(device: str) -> float:
     return (free[1] - free[-1]) / (len(free) - 2)
 
 
-def _recorded_gradients(model: nn.Module, device: torch.device) -> RecordedGradients:
-    def gradients(batch: Batch) -> Tensor:
-        loss = nn.functional.cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
-        loss.backward()
-        return loss.detach()
+def _training_step(model: nn.Module, gradients: Callable[[], Tensor]) -> Step:
+    optimizer = Recipe(lr=1e-8).make_optimizer(model)
 
-    return RecordedGradients(gradients, model.parameters(), device)
+    def train() -> Tensor:
+        model.train()
+        optimizer.zero_grad()
+        loss = gradients()
+        optimizer.step()
+        return loss
+
+    return train
 
 
-def _on_the_cpu(premise: Sentence, hypothesis: Sentence) -> Batch:
-    labels = torch.zeros(len(premise.tokens), dtype=torch.int64)
-    batch: Batch = send_to_device(Batch(premise, hypothesis, labels, labels), "cpu")
-    return batch
+def _gradients(model: nn.Module, batch: Batch) -> Tensor:
+    loss = nn.functional.cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
+    loss.backward()
+    return loss.detach()
+
+
+def _batch(premise: Sentence, hypothesis: Sentence) -> Batch:
+    labels = torch.zeros(len(premise.tokens), dtype=torch.int64, device=premise.tokens.device)
+    return Batch(premise, hypothesis, labels, labels)
 
 
 def product_rate(device: str) -> float:

@@ -105,7 +105,7 @@ def settings_of(job: Job, places: Places, options: Mapping[str, Any]) -> Setting
         unit_vectors=variant.unit_vectors,
         cache=places.cache,
     )
-    # How a step is taken on this machine; it does not decide what is learnt, and is no part of the plan.
+    # What is of this machine is no part of the plan.
     taken = {"encoder": str(places.encoder)} if variant in ENCODED else {"cuda_graphs": _on_a_gpu()}
     return _settled(variant, {**options_of(job, options), **taken}, data)
 

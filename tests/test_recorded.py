@@ -4,6 +4,7 @@ import gc
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,19 +24,20 @@ from torch.testing import assert_close
 
 import cuda_graphs
 import nlilayers
-from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
+from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
 from gated_cnn import GatedCNN, GatedCNNConfig
 from nli_common import recorded as recorded_steps
-from nli_common import training
+from nli_common import train_runs, training
 from nli_common.batches import PairDataset
 from nli_common.data import Batch, Corpus, Sentence
 from nli_common.errors import InputError
 from nli_common.generated import generated_pairs
+from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.recorded import MULTIPLE, RecordedGradients, padded, recording
 from nli_common.runs import Run
-from nli_common.train_runs import _require_recordable
+from nli_common.train_runs import _require_recordable, train_run
 from nli_common.training import Trainer
 from runs import run_script, write_corpora
 from strategies import normal
@@ -392,6 +394,25 @@ def test_a_training_by_graphs_learns_the_same(device: str, tmp_path: Path) -> No
         assert done.returncode == 0, done.stderr
         weights.append(load_file(tmp_path / name / "model.safetensors"))
     assert_close(weights[1], weights[0], atol=1e-4, rtol=1e-4)
+
+
+def test_a_finished_training_by_graphs_is_shown_where_there_is_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, cache, *named = write_corpora(tmp_path)
+    train, dev, test = map(Path, named[1::2])
+    data = Data(train=train, dev=dev, test=test, cache=Path(cache))
+    recipe = Recipe(lr=0.01, epochs=2, cuda_graphs=True)
+    again = partial(train_run, SCRIPT, DecomposableAttentionConfig(False, 4), recipe, data, 0, Run(tmp_path / "run"))
+    with pytest.raises(InputError, match="needs a CUDA device"):
+        again()
+    with monkeypatch.context() as patch:
+        cuda_graphs.on_the_cpu(patch)
+        patch.setattr(train_runs, "_require_recordable", lambda *_, **__: None)
+        again()
+    capsys.readouterr()
+    again()
+    assert "this run is finished" in capsys.readouterr().out
 
 
 def test_what_has_no_graph_is_refused() -> None:

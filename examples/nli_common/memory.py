@@ -10,8 +10,6 @@ from nli_common.errors import InputError
 
 SAID = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
 """In errors that have no class of their own: of PyTorch on a CPU, of CUDA, of its libraries."""
-
-
 LEAVE_OUT = "leave out what is that long"
 
 

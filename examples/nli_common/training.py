@@ -117,13 +117,13 @@ class Trainer:
         self.global_batch = recipe.batch_size * accelerator.num_processes
         whole = loader(train, self.global_batch, seed, same_lengths=recipe.same_lengths)
         self.batches = shared(whole, accelerator.process_index, accelerator.num_processes)
-        self.unwrapped = model  # is saved and restored; `model` is evaluated, `compiled` is trained
+        self.unwrapped = model  # is saved and restored; `model` is evaluated
         self.model, self.optimizer, self.dev_batches = accelerator.prepare(model, optimizer, evaluation_loader(dev))
         self.average = None if recipe.ema_decay is None else WeightAverage(model, recipe.ema_decay)
         # Evaluation has its own batch size and no gradient, and would be compiled once more.
-        self.compiled = torch.compile(self.model, dynamic=True) if recipe.compile else self.model
+        trained = torch.compile(self.model, dynamic=True) if recipe.compile else self.model
         # No method of this object: what holds it would outlive the training, with all records, until it is collected.
-        self.gradients = partial(_gradients, self.compiled, accelerator)
+        self.gradients = partial(_gradients, trained, accelerator)
         self.recorded = None
         if recipe.cuda_graphs:
             multiple = 1 if recipe.same_lengths else MULTIPLE
