@@ -42,30 +42,45 @@ class Queue:
 
 
 def work(queue: Queue, places: Places, workers: int) -> int:
-    """Do all that is left, so much at the same time, and say what is done as it gets done; how many failed."""
+    """Do all that is left, so much at the same time, and say what is done as it gets done; how many runs failed."""
     started, failed = time.monotonic(), 0
     threads = max(1, torch.get_num_threads() // workers)
-    running: dict[Future[None], Task] = {}
-    with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
+    idle = [_worker(threads) for _ in range(workers)]
+    running: dict[Future[None], tuple[Task, ProcessPoolExecutor]] = {}
+    try:
         while True:
-            try:
-                while len(running) < workers and (task := queue.take()) is not None:
-                    running[_submit(pool, task, places)] = task
-            except BrokenProcessPool:
-                lost = sum(isinstance(one, Job) and future.exception() is not None for future, one in running.items())
-                return failed + isinstance(task, Job) + lost + len(queue.left)
+            while idle and (task := queue.take()) is not None:
+                worker = idle.pop()
+                try:
+                    future = _submit(worker, task, places)
+                except BrokenProcessPool:  # it died while it had nothing to do
+                    worker = _worker(threads)
+                    future = _submit(worker, task, places)
+                running[future] = task, worker
             if not running:
                 return failed + len(queue.left)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                task, error = running.pop(future), future.exception()
+                (task, worker), error = running.pop(future), future.exception()
+                if error is not None:
+                    # A run that failed may have spoilt its process for the next ones: a GPU's errors last.
+                    worker.shutdown(wait=False)
+                    worker = _worker(threads)
+                idle.append(worker)
                 failed += error is not None and isinstance(task, Job)
                 outcome = "done" if error is None else f"failed: {error}"
                 print(f"{time.monotonic() - started:7.0f} s  {len(queue.left)} left  {task}: {outcome}", flush=True)
+    finally:
+        for worker in (*idle, *(worker for _, worker in running.values())):
+            worker.shutdown()
 
 
-def _submit(pool: ProcessPoolExecutor, task: Task, places: Places) -> "Future[None]":
+def _worker(threads: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, get_context("spawn"), torch.set_num_threads, (threads,))
+
+
+def _submit(worker: ProcessPoolExecutor, task: Task, places: Places) -> "Future[None]":
     if isinstance(task, str):
-        return pool.submit(tune, task, places)
+        return worker.submit(tune, task, places)
     options = tuned(VARIANTS[task.variant].family)
     assert options is not None
-    return pool.submit(run_job, task, places, options)
+    return worker.submit(run_job, task, places, options)

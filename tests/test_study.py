@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import json
 import os
+import signal
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -359,26 +360,50 @@ def test_runs_whose_family_could_not_be_tuned_are_counted_as_failed(
     assert work(Queue([Job("sick", "DA", seed) for seed in range(3)]), Places(kept_in, kept_in), 2) == 3
 
 
-def test_runs_of_workers_that_die_are_counted_once(kept_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _spoils_its_process(job: Job, places: Places, options: dict[str, Any]) -> None:
+    """As a run on a GPU may: what comes next in its process fails, too; and some processes are killed."""
+    (places.runs / str(job.seed)).write_text(str(os.getpid()))
+    if os.environ.get("SPOILT"):
+        raise RuntimeError("this process is spoilt")
+    if job.seed == 1:
+        os.environ["SPOILT"] = "yes"
+        raise OSError("no space")
+    if job.seed == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_run_that_fails_takes_its_process_with_it_and_nothing_else(
+    kept_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     hold_tuning(kept_in, "DA")
+    monkeypatch.setattr("study.queue.run_job", _spoils_its_process)
+    wanted = [Job("sick", "DA", seed) for seed in range(6)]
+    assert work(Queue(wanted), Places(tmp_path, tmp_path), 1) == 2
+    said = capsys.readouterr().out
+    assert said.count(": done") == 4 and said.count("failed: no space") == 1 and "spoilt" not in said
+    first, second, third, fourth, *later = ((tmp_path / str(seed)).read_text() for seed in range(6))
+    assert first == second != third == fourth not in later and second not in later and len(set(later)) == 1
 
-    class Dying(ThreadPoolExecutor):
-        """Takes one run, whose worker dies; from then on it is broken."""
 
-        taken = 0
+def test_a_worker_that_dies_while_it_waits_is_replaced(kept_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold_tuning(kept_in, "DA")
+    pools: list[ThreadPoolExecutor] = []
+    trained: list[int] = []
+
+    class Dead(ThreadPoolExecutor):
+        """A pool whose process has died."""
 
         def submit(self, *_: Any) -> "Future[None]":
-            self.taken += 1
-            if self.taken > 1:
-                raise BrokenProcessPool
-            dead: Future[None] = Future()
-            dead.set_exception(BrokenProcessPool())
-            return dead
+            raise BrokenProcessPool
 
-    monkeypatch.setattr("study.queue.ProcessPoolExecutor", lambda workers, *_: Dying(workers))
-    for workers in (1, 2, 3):
-        wanted = [Job("sick", "DA", seed) for seed in range(4)]
-        assert work(Queue(wanted), Places(kept_in, kept_in), workers) == 4
+    def pool(*_: Any) -> ThreadPoolExecutor:
+        pools.append(ThreadPoolExecutor(1) if pools else Dead(1))
+        return pools[-1]
+
+    monkeypatch.setattr("study.queue.ProcessPoolExecutor", pool)
+    monkeypatch.setattr("study.queue.run_job", lambda job, *_: trained.append(job.seed))
+    assert work(Queue([Job("sick", "DA", seed) for seed in range(2)]), Places(kept_in, kept_in), 1) == 0
+    assert trained == [0, 1] and len(pools) == 2
 
 
 def test_a_failed_tuning_is_no_run(kept_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,4 +82,4 @@ def test_workers_share_the_threads(workers: int, threads: int, monkeypatch: pyte
     monkeypatch.setattr("study.queue.ProcessPoolExecutor", pool)
     monkeypatch.setattr("torch.get_num_threads", lambda: 8)
     assert work(Queue([]), Places(Path("data"), Path("runs")), workers) == 0
-    assert given == [(workers, threads)]
+    assert given == [(1, threads)] * workers
