@@ -1,6 +1,9 @@
 """The pictures of the study's pages."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import matplotlib
 
@@ -9,13 +12,50 @@ import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.ticker import MaxNLocator
 
-from study.plan import ABLATIONS, AVERAGED, BENCHES, ENCODED, HALVED, MODELS, VARIANTS
+from study.peers import OTHER, PEERS
+from study.plan import ABLATIONS, AVERAGED, BENCHES, ENCODED, HALVED, MODELS, READERS, VARIANTS
 from study.results import Results, aligned
 
 SHOWN = (*MODELS, *HALVED)
 COLOURS = (*(f"C{k}" for k in range(10)), "black", "navy", "goldenrod", "crimson")
 LOOKS = dict(zip((variant.name for variant in SHOWN), zip(COLOURS, "os^v<>DPX*hpdH", strict=True), strict=True))
 """The same colour and marker for a model in every picture."""
+
+
+def plot_models(results: Results, path: Path) -> None:
+    """The test accuracy of each run and of public implementations, a row for each model, in the first bench's order."""
+    benches = [bench for bench in BENCHES if any(name == bench for name, _ in results)]
+    reached = {key: [100 * run["accuracy"]["test"] for run in runs] for key, runs in results.items()}
+    published = {key: [peer.test] for key, peer in PEERS.items()}
+    names = [OTHER, *(variant.name for variant in (*READERS, *ENCODED))]
+    of_first = {name: (reached | published).get((benches[0], name), [0.0]) for name in names}
+    rows = {name: row for row, name in enumerate(sorted(names, key=lambda name: mean(of_first[name])))}
+    own = [variant for variant in READERS if variant in AVERAGED or variant.row.script == "stacked_alignment"]
+    groups: list[tuple[str, list[str], Mapping[tuple[str, str], list[float]], dict[str, Any]]] = [
+        ("a paper's model", [v.name for v in READERS if v not in own], reached, {"color": "C0"}),
+        ("a model of no paper, or averaged weights", [v.name for v in own], reached, {"color": "C1"}),
+        ("on a frozen encoder", [v.name for v in ENCODED], reached, {"color": "0.4"}),
+        (
+            "public implementation, mean",
+            names,
+            published,
+            {"color": "black", "marker": "d", "mfc": "none", "mew": 1, "alpha": 1},
+        ),
+    ]
+    size = (11, 0.25 * len(rows) + 1.2)
+    figure, grid = plt.subplots(1, len(benches), figsize=size, sharey=True, layout="constrained", squeeze=False)
+    for bench, axes in zip(benches, grid.flat, strict=True):
+        for label, members, figures, look in groups:
+            points = [(test, rows[name]) for name in members for test in figures.get((bench, name), [])]
+            style = {"marker": "o", "alpha": 0.6, "ms": 5, "mew": 0, "linestyle": ""} | look
+            axes.plot([test for test, _ in points], [row for _, row in points], label=label, **style)
+        axes.set(title=bench, xlabel="test accuracy, %")
+        axes.set_yticks(list(rows.values()), list(rows))
+        axes.grid(alpha=0.3)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, ncols=len(labels), loc="outside lower center")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def plot_curves(bench: str, results: Results, path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from study.pages import alignments, claims, models, priors, transfer, tuning
-from study.plots import plot_alignments, plot_curves
+from study.plots import plot_alignments, plot_curves, plot_models
 from study.results import held_results
 
 PAGES = Path(__file__).parent.parent / "docs" / "study"
@@ -15,6 +15,7 @@ def write(folder: Path = PAGES) -> None:
     found = held_results()
     for bench in dict.fromkeys(bench for bench, _ in found):
         plot_curves(bench, found, folder / f"curves-{bench}.png")
+    plot_models(found, folder / "models.png")
     plot_alignments(found, folder / "alignments.png")
     for page in (models, claims, transfer, alignments, priors, tuning):
         name = page.__name__.rpartition(".")[2]

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from study.plots import plot_alignments, plot_curves
+from study.plots import plot_alignments, plot_curves, plot_models
+
+PUBLIC = "public implementation, mean"
 
 
 @pytest.fixture
@@ -21,6 +23,50 @@ def points(axes: Axes) -> dict[str, list[tuple[float, float]]]:
     """Of every line that has a name."""
     lines = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
     return {str(line.get_label()): list(zip(*map(np.ravel, line.get_data()), strict=True)) for line in lines}
+
+
+def test_a_models_row_has_its_runs_and_the_public_implementations(drawn: list[Figure]) -> None:
+    def run(test: float) -> dict[str, Any]:
+        return {"accuracy": {"test": test}}
+
+    results = {
+        ("snli22k", "DA"): [run(0.5), run(0.75)],
+        ("snli22k", "ESIM"): [run(0.8125)],
+        ("sick", "DA"): [run(0.25)],
+        ("sick", "stacked alignment"): [run(0.875)],
+        ("sick", "DA, averaged"): [run(0.375)],
+        ("sick", "frozen encoder, pooled"): [run(0.9375)],
+        ("sick", "GT, Zipf"): [run(0.125)],
+    }
+    plot_models(results, Path("models.png"))
+    panels = {axes.get_title(): axes for axes in drawn[0].axes}
+    first = panels["snli22k"]
+    names = [text.get_text() for text in first.get_yticklabels()]
+    rows = dict(zip(names, first.get_yticks(), strict=True))
+    assert rows["ESIM"] > rows["RE2"] > rows["DA"] > rows["CAFE"] and "GT, Zipf" not in rows
+    shown = {bench: points(axes) for bench, axes in panels.items()}
+    public = {"snli22k": shown["snli22k"].pop(PUBLIC), "sick": shown["sick"].pop(PUBLIC)}
+    assert public["snli22k"] == [(77.2, rows["RE2"]), (72.8, rows["DA"])]
+    assert set(public["sick"]) == {
+        (81.3, rows["RE2"]),
+        (58.7, rows["hypothesis only"]),
+        (74.0, rows["DA"]),
+        (79.4, rows["ESIM"]),
+    }
+    own, encoded = "a model of no paper, or averaged weights", "on a frozen encoder"
+    assert shown == {
+        "snli22k": {
+            "a paper's model": [(50, rows["DA"]), (75, rows["DA"]), (81.25, rows["ESIM"])],
+            own: [],
+            encoded: [],
+        },
+        "sick": {
+            "a paper's model": [(25, rows["DA"])],
+            own: [(87.5, rows["stacked alignment"]), (37.5, rows["DA, averaged"])],
+            encoded: [(93.75, rows["frozen encoder, pooled"])],
+        },
+    }
+    assert {axes.get_xlabel() for axes in panels.values()} == {"test accuracy, %"}
 
 
 def test_a_curve_is_the_dev_accuracy_of_seed_0_from_the_first_epoch_on(drawn: list[Figure]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from study.ensembles import held_ensemble
 from study.markdown import NO_BREAK, percent, spread, table
 from study.pages.claims import behind
-from study.peers import PEERS
+from study.peers import OTHER, PEERS, Peer
 from study.plan import AVERAGED, BENCHES, ENCODED, OWN_START, QUICK, READERS, jobs
 from study.results import Results, kept
 
@@ -22,8 +22,6 @@ COLUMNS = (
     "public implementation",
 )
 """Five together are the mean of five seeds' probabilities."""
-OTHER = "RE2"
-"""A public implementation of a model that has no script here."""
 
 
 def page(results: Results) -> str:
@@ -70,8 +68,15 @@ def _models(bench: str, results: Results) -> Iterator[list[str]]:
                 spread(of(found, "dev")),
                 ", ".join(str(r["best_epoch"]) for r in found),
                 "–" if together is None else percent(together),
-                PEERS.get((bench, variant.name), "–"),
+                beside(PEERS.get((bench, variant.name))),
             ]
+
+
+def beside(peer: Peer | None) -> str:
+    """A public implementation's accuracies, as a cell of the table."""
+    if peer is None:
+        return "–"
+    return peer.told("test") if peer.hard is None else f"{peer.told('test')}, hard {peer.hard}"
 
 
 def beside_re2(results: Results) -> Iterator[str]:
@@ -80,9 +85,11 @@ def beside_re2(results: Results) -> Iterator[str]:
     for bench in BENCHES:
         models = [(v.name, results[bench, v.name]) for v in READERS if (bench, v.name) in results]
         best = sorted(models, key=lambda one: -mean(of(one[1], "dev")))[:2]
-        for which in (which for which in ("test", "hard") if best and (bench, f"{OTHER}, {which}") in PEERS):
-            ours = "; ".join(f"{name} {spread(of(found, which))}".replace(" ", NO_BREAK) for name, found in best)
-            lines.append([f"{bench}, {which}", ours, PEERS[bench, f"{OTHER}, {which}"]])
+        peer = PEERS.get((bench, OTHER))
+        if peer is not None and best:
+            for which in ("test", "hard") if peer.hard is not None else ("test",):
+                ours = "; ".join(f"{name} {spread(of(found, which))}".replace(" ", NO_BREAK) for name, found in best)
+                lines.append([f"{bench}, {which}", ours, peer.told(which)])
     if lines:
         yield f"## Beside {OTHER}"
         yield (
