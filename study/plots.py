@@ -42,18 +42,19 @@ def plot_models(results: Results, path: Path) -> None:
             {"color": "black", "marker": "d", "mfc": "none", "mew": 1, "alpha": 1},
         ),
     ]
-    size = (11, 0.25 * len(rows) + 1.2)
+    size = (8.5, 0.24 * len(rows) + 1.3)
     figure, grid = plt.subplots(1, len(benches), figsize=size, sharey=True, layout="constrained", squeeze=False)
     for bench, axes in zip(benches, grid.flat, strict=True):
         for label, members, figures, look in groups:
             points = [(test, rows[name]) for name in members for test in figures.get((bench, name), [])]
             style = {"marker": "o", "alpha": 0.6, "ms": 5, "mew": 0, "linestyle": ""} | look
             axes.plot([test for test, _ in points], [row for _, row in points], label=label, **style)
-        axes.set(title=bench, xlabel="test accuracy, %")
+        axes.set(title=bench)
+        axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
         axes.set_yticks(list(rows.values()), list(rows))
         axes.grid(alpha=0.3)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, ncols=len(labels), loc="outside lower center")
+    figure.suptitle("test accuracy, %", fontsize="medium")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), frameon=False, ncols=2, loc="outside lower center")
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
