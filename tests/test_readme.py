@@ -25,7 +25,8 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", CODE)
-def test_python_blocks_run(page: str) -> None:
+def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for code in blocks(page, "python"):
         exec(compile(code, page, "exec"), {"__name__": "page"})
 

@@ -60,7 +60,7 @@ groups = [[kind, *nouns.split()] for kind, nouns in KINDS.items()] + [
 ]
 group_of = {word: number for number, group in enumerate(groups) for word in group}
 
-torch.manual_seed(0)
+torch.manual_seed(1)
 vectors = torch.randn(len(words), 64)
 shared = torch.randn(len(groups), 64)
 for row, word in enumerate(words):
@@ -97,7 +97,7 @@ def weights():
 before = weights()
 optimizer = torch.optim.Adam(model.parameters(), lr=1.5e-3, fused=True)
 batches = loader(dataset(train), 32, seed=0)
-for epoch in range(10):
+for epoch in range(20):
     batches.batch_sampler.start_epoch(epoch)
     for batch in batches:
         loss = cross_entropy(model(batch.premise, batch.hypothesis), batch.label)
@@ -152,17 +152,18 @@ figure.colorbar(
 figure.set_label(
     "Two heat maps, premise words down and hypothesis words across. Before training "
     "the weights are spread over several words. After it the rows of words that "
-    "decide about the label are sharper: old looks at old, singer at musician."
+    "decide about the label are sharp: old looks at old, singer at musician, sleeping "
+    "at napping."
 )
 
 # %%
 # Each row shows where one word of the premise looks. Before training, related words
-# find each other already, for their vectors are alike; but so do some that have
-# nothing to do with each other. Training sharpens the rows that decide about the
-# label, those of nouns and adjectives first. Not every row gets better: *sleeping*
-# does not settle on *napping*. What has no counterpart, such as *garden*, has to look
-# somewhere all the same. The token ``NULL`` stands before each sentence for such
-# words, and any other word may serve as well.
+# lean towards each other already, for their vectors are alike; but so do some that have
+# nothing to do with each other. Training sharpens the rows of the words that decide
+# about the label: *old* finds *old*, *singer* finds *musician*, *sleeping* finds
+# *napping*. What has no counterpart, such as *garden*, has to look somewhere all the
+# same. The token ``NULL`` stands before each sentence for such words, and any other
+# word may serve as well.
 #
 # Both directions
 # ---------------
@@ -184,11 +185,13 @@ figure.set_label(
 
 # %%
 # A column of the right map shows where one word of the hypothesis looks. A premise
-# often says more than its hypothesis: so many rows on the left have nothing to match,
-# while nearly every column on the right has. *musician* finds *singer* and *napping*
-# finds *sleeping*. If every hypothesis word finds support, that speaks for
-# entailment; if it finds its opposite, for contradiction. This is what the rest of
-# the model is there to judge.
+# often says more than its hypothesis, so that several rows on the left have nothing to
+# match; but *old*, *musician* and *napping*, all that this hypothesis claims, find
+# their counterparts on the right. If every word that claims something finds support,
+# that speaks for entailment; if it finds its opposite, for contradiction. This is what
+# the rest of the model is there to judge. Nothing tells the model which words belong
+# together, only the labels: where a small word like *is* looks makes no difference to
+# them, and it may look anywhere.
 #
 # The model sees no word order: :doc:`plot_your_model` shows what it therefore cannot
 # tell, and how to fix it.

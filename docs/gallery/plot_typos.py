@@ -130,14 +130,15 @@ figure.set_label(
     "Two tables, coloured by the cosine, of the three nearest words of eight "
     "unknown ones. With 5-grams, beautifull, unbelievably, mountainous, premiss and "
     "photografer find the right words clearly, definately, sentance and beleive do "
-    "not. With 3-grams all eight do."
+    "not. With 3-grams all eight find the right word or one of its family."
 )
 
 # %%
 # Above, n-grams of five as in the paper. Words with a new ending find their family at
 # once, and so do typos at the end of a word. *beleive* shares no n-gram of five with
 # *believe*: its neighbours are accidental, and their cosines near 0 say so. Below,
-# n-grams of three. They survive such a typo, and all eight words find the right one.
+# n-grams of three. They survive such a typo: *beleive* finds *believe*, and all eight
+# words find the right one or, like *photografer*, one of its family just before it.
 # In return, unrelated words share more: *sentance* is drawn to *entailment* by *ent*
 # and *nta*.
 #

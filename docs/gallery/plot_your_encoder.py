@@ -36,7 +36,9 @@ from nlilayers.masking import masked_max, masked_mean
 #     encoder = AutoModel.from_pretrained(NAME)
 #     tokenizer = AutoTokenizer.from_pretrained(NAME)
 #
-# where ``NAME`` is a model's name or folder. Nothing below changes.
+# where ``NAME`` is a model's name or folder. Below, only the learning rate changes,
+# and ``model.train()`` comes before the training: ``from_pretrained`` returns an
+# encoder in evaluation mode.
 
 pairs = list(generated_pairs(6000, "train"))
 tests = list(generated_pairs(500, "test"))

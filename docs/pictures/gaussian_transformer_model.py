@@ -11,8 +11,8 @@ draw(
     ),
     "2 interaction blocks: GaussianSelfAttention,\nattention to the other sentence, network",
     (
-        "compare with what was encoded,\nsum by the root of the length",
-        "compare with what was encoded,\nsum by the root of the length",
+        "compare with what was encoded,\nsum, divided by √length",
+        "compare with what was encoded,\nsum, divided by √length",
     ),
     "network, the classes",
 )

@@ -21,8 +21,9 @@ class CharNgramEmbedding(nn.Module):
     .. math:: x^{(c)} = \max_t\, x^{(c)}_t E_c
 
     over the character n-grams :math:`t` of a word, feature by feature. The vectors :math:`E_c` are standard normal,
-    drawn from a seed, and never trained: they are a buffer, and the layer has no parameters. A word with a typo shares
-    most n-grams with the right one, and a word never seen before has a vector like any other.
+    drawn from a seed, and never trained: they are a buffer, and the layer has no parameters. A misspelt word shares
+    with the right one the n-grams that the typo does not touch, and a word never seen before has a vector like any
+    other.
 
     A word stands between ``<`` and ``>``; one that is then no longer than an n-gram is a single n-gram. N-grams are of
     characters, not of bytes; the 32-bit FNV-1a hash of their UTF-8 bytes, modulo ``num_embeddings``,

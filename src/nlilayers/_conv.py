@@ -26,7 +26,7 @@ class GatedConvBlock(nn.Module):
     word, and convolutions :math:`*` over windows of :math:`k` words that are 0 beyond the ends of the sentence.
     :math:`W_p` is there only if the widths differ, and has no bias. A kernel of even width reaches one word further
     to the right than to the left. Hidden states and cells are set to 0 at padding, since the next layer's windows
-    reach into it: an output is the same with and without padding.
+    reach into it: an output is the same with and without padding at either end.
 
     Args:
         in_features: features of :math:`h^{L-1}`.

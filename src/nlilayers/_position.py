@@ -19,7 +19,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     with the position :math:`i` and the features in pairs :math:`2k, 2k+1`. It has neither parameters nor buffers: the
     encoding is computed for the length at hand, in float64, and added in the dtype of x.
-    There is no mask: padding gets its positions too, and matters nowhere else.
+    There is no mask: padding gets its positions too. Words are counted from the first column, so pad on the right.
 
     Args:
         embed_dim: :math:`d`, the features of a word; even. (The paper's range for :math:`2k + 1` ends at :math:`d`,

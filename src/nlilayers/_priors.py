@@ -36,7 +36,7 @@ class GaussianPrior(nn.Module):
     The default, :math:`w = c`, has its peak on the two neighbours. (The paper gives no initial values.)
 
     Args:
-        w: where :math:`w` starts: never below the smallest normal number (1e-38 in float32).
+        w: where :math:`w` starts, above 0; never below the smallest normal number (1e-38 in float32), however small.
         b: where :math:`b` starts; ``None`` leaves it out (Eq 3). At 0 its gradient is 0, so only weight decay moves it.
 
     Attributes:
@@ -99,8 +99,8 @@ class GaussianPrior(nn.Module):
         """The log-bias to add to the scores of each query (rows) and key (columns).
 
         Args:
-            query_length: n.
-            key_length: m; ``None`` means n.
+            query_length: the queries, n of them.
+            key_length: the keys, m of them; ``None`` means n.
         """
         distances = functional.token_distances(query_length, key_length, self.rho.device)
         return functional.gaussian_bias(self.w, self.b, distances)
@@ -147,8 +147,8 @@ class ZipfPrior(nn.Module):
         """The log-bias to add to the scores of each query (rows) and key (columns).
 
         Args:
-            query_length: n.
-            key_length: m; ``None`` means n.
+            query_length: the queries, n of them.
+            key_length: the keys, m of them; ``None`` means n.
         """
         distances = functional.token_distances(query_length, key_length, self.like.device)
         return functional.zipf_bias(distances.to(at_least_float32(self.like.dtype)))
@@ -212,8 +212,8 @@ class LinearPrior(nn.Module):
         """The log-bias to add to the scores of each query (rows) and key (columns).
 
         Args:
-            query_length: n.
-            key_length: m; ``None`` means n.
+            query_length: the queries, n of them.
+            key_length: the keys, m of them; ``None`` means n.
         """
         return functional.linear_bias(self.w, functional.token_distances(query_length, key_length, self.theta.device))
 
@@ -294,8 +294,8 @@ class DistancePrior(nn.Module):
         """The log-bias to add to the scores of each query (rows) and key (columns).
 
         Args:
-            query_length: n.
-            key_length: m; ``None`` means n.
+            query_length: the queries, n of them.
+            key_length: the keys, m of them; ``None`` means n.
         """
         distances = functional.token_distances(query_length, key_length, self.bias.device)
         return functional.distance_bias(self.bias, distances, signed=self.signed)
@@ -362,8 +362,8 @@ class HeadPriors(nn.Module):
         """The log-bias to add to the scores of each head, query (rows) and key (columns).
 
         Args:
-            query_length: n.
-            key_length: m; ``None`` means n.
+            query_length: the queries, n of them.
+            key_length: the keys, m of them; ``None`` means n.
         """
         shape = query_length, query_length if key_length is None else key_length
         biases = [prior(*shape) for prior in self.priors]

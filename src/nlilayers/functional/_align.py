@@ -29,9 +29,10 @@ def alignment_weights(
         hypothesis_mask: real hypothesis tokens; ``None`` means all.
 
     Shape:
-        ``(b, n, m)``, ``(b, n)``, ``(b, m)`` → ``(b, n, m)``, ``(b, m, n)``: each sums to 1 over its last axis.
+        ``(b, n, m)``, ``(b, n)``, ``(b, m)`` → ``(b, n, m)``, ``(b, m, n)``; each row of a real token sums to 1.
 
     Raises:
+        TypeError: if a mask is not a tensor.
         ValueError: if a mask has another dtype or shape.
 
     Example::
@@ -76,6 +77,7 @@ def align(
         :math:`\alpha` ``(b, m, d)``; both are 0 at padding.
 
     Raises:
+        TypeError: if a mask is not a tensor.
         ValueError: if a mask has another dtype or shape.
 
     Example::
@@ -108,6 +110,7 @@ def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask
         ``(b, n, n)``, ``(n, n)``, ``(b, n)`` → ``(b, n, n)``; rows of padding are 0.
 
     Raises:
+        TypeError: if the mask is not a tensor.
         ValueError: if the mask has another dtype or shape.
 
     Example::

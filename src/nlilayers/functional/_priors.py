@@ -13,8 +13,8 @@ def token_distances(
     """The signed distances :math:`i - j` of query position i and key position j, both counted from 0.
 
     Args:
-        query_length: n.
-        key_length: m; ``None`` means n.
+        query_length: the queries, n of them.
+        key_length: the keys, m of them; ``None`` means n.
         device: device of the result.
 
     Shape:
