@@ -7,10 +7,12 @@ A layer maps sentences ``(batch, length, features)`` and their masks to one outp
 import copy
 import io
 import pickle
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 import onnxruntime
+import pytest
 import torch
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
@@ -270,14 +272,35 @@ def exports(layer: nn.Module, sizes: Callable[[int], Sentences]) -> None:
         assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
-def onnx_agrees(layer: nn.Module, sizes: Callable[[int], Sentences]) -> None:
-    """ONNX in onnxruntime, run at a shape that the export never saw."""
+def is_traced_and_kept(layer: nn.Module, sizes: Callable[[int], Sentences]) -> None:
+    """torch.jit.trace: saved, loaded, and run at a shape that it never saw, with the layer's gradients."""
+    layer, seen, unseen = layer.float(), sizes(3).to(torch.float32), sizes(6).to(torch.float32)
+    with pytest.warns((DeprecationWarning, FutureWarning), match="jit"):
+        traced = torch.jit.trace(layer, (*seen.tensors, *seen.masks), check_trace=False)
+        buffer = io.BytesIO()
+        torch.jit.save(traced, buffer)
+        buffer.seek(0)
+        loaded = torch.jit.load(buffer)
+    gradients = []
+    for program in (loaded, layer):
+        leaves = tuple(x.clone().requires_grad_() for x in unseen.tensors)
+        ys = outputs(program, Sentences(leaves, unseen.masks))
+        gradients.append((*ys, *torch.autograd.grad(sum(y.square().sum() for y in ys), leaves)))
+    for ours, theirs in zip(*gradients, strict=True):
+        assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+def onnx_agrees(layer: nn.Module, sizes: Callable[[int], Sentences], *, dynamo: bool) -> None:
+    """ONNX in onnxruntime, by either of torch's two exporters, run at a shape that the export never saw."""
     layer, seen, unseen = layer.float().eval(), sizes(3).to(torch.float32), sizes(6).to(torch.float32)
-    program = torch.onnx.export(
-        layer, (*seen.tensors, *seen.masks), dynamo=True, dynamic_shapes=_dynamic_shapes(seen), verbose=False
-    )
-    buffer = io.BytesIO()
-    program.save(buffer)
+    given, buffer = (*seen.tensors, *seen.masks), io.BytesIO()
+    if dynamo:
+        torch.onnx.export(layer, given, dynamo=True, dynamic_shapes=_dynamic_shapes(seen), verbose=False).save(buffer)
+    else:
+        names = [f"input{k}" for k in range(len(given))]
+        axes = {name: {0: "batch", 1: f"length{k % len(seen.tensors)}"} for k, name in enumerate(names)}
+        with warnings.catch_warnings(action="ignore"):  # it is deprecated
+            torch.onnx.export(layer, given, buffer, dynamo=False, input_names=names, dynamic_axes=axes)
     session = onnxruntime.InferenceSession(buffer.getvalue(), providers=["CPUExecutionProvider"])
     feed = {i.name: t.numpy() for i, t in zip(session.get_inputs(), (*unseen.tensors, *unseen.masks), strict=True)}
     for ours, theirs in zip(session.run(None, feed), outputs(layer, unseen), strict=True):

@@ -388,3 +388,16 @@ def test_padding_whose_scores_overflow_matters_to_none(function, prior: nn.Modul
     assert torch.all(y[:, 3:] == 0)
     y.sum().backward()
     assert torch.all(x.grad.isfinite())
+
+
+def test_weights_that_are_written_to_stop_what_arrives_at_padding_too() -> None:
+    """An operation in place gives a tensor another history than the one that it came with."""
+    x = normal(0, 2, 4, FEATURES).requires_grad_()
+    mask = masking.lengths_to_mask(torch.tensor([4, 2]))
+    for weights in (
+        *DecomposableAlign().alignment_weights(x, x, mask, mask),
+        IntraAlign().alignment_weights(x, mask),
+    ):
+        weights.add_(0.0)
+        (grad,) = torch.autograd.grad(weights.sqrt().sum(), x, retain_graph=True)  # infinite at a weight of 0
+        assert grad.isfinite().all() and grad[0].ne(0).any()

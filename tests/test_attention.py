@@ -878,3 +878,11 @@ def test_a_head_that_sees_none_leaves_the_others_as_they_are() -> None:
     layer, x = attention(prior=OthersInOneHead()), normal(1, 1, 1, EMBED_DIM)
     assert layer.attention_weights(x).flatten().tolist() == [0, 1, 0]
     assert torch.all(layer.discarded_mass_bound(x) == 0)
+
+
+def test_a_projection_of_another_kind_is_not_reset() -> None:
+    layer = GaussianSelfAttention(6, 2)
+    layer.in_proj = nn.Sequential(layer.in_proj)
+    inner, outer = layer.in_proj[0].weight.clone(), layer.out_proj.weight.clone()
+    layer.reset_parameters()
+    assert torch.equal(layer.in_proj[0].weight, inner) and not torch.equal(layer.out_proj.weight, outer)

@@ -347,3 +347,9 @@ def test_a_vocabulary_is_read_in_its_own_order_whatever_holds_it() -> None:
     embedding, words = CharNgramEmbedding(6, num_embeddings=50), ["one", "three", "a"]
     assert torch.equal(embedding.table(Labelled(words)), embedding.table(words))
     assert torch.equal(embedding.table(dict.fromkeys(words)), embedding.table(words))
+
+
+def test_a_seed_is_an_integer_of_any_kind() -> None:
+    table = CharNgramEmbedding(2, num_embeddings=5, seed=3).weight
+    for seed in (torch.tensor(3), np.int64(3), np.uint8(3)):
+        assert torch.equal(CharNgramEmbedding(2, num_embeddings=5, seed=seed).weight, table)

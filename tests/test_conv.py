@@ -484,3 +484,35 @@ def test_no_words_have_no_windows(kernel_size: int) -> None:
     assert windows.shape == (2, 0, 4)
     for gradient, like in zip(torch.autograd.grad(windows.sum(), (weight, bias)), (weight, bias), strict=True):
         assert torch.equal(gradient, torch.zeros_like(like))
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_float16_is_no_convolution_on_a_cpu(autocast: bool) -> None:
+    """Which takes a hundred times as long there, backwards."""
+    layer = block().float() if autocast else block().half()
+    x = normal(0, 3, 7, FEATURES).to(layer.weight.dtype).requires_grad_()
+    with Operations() as seen, torch.autocast("cpu", torch.float16, enabled=autocast):
+        hidden, _ = layer(x)
+        hidden.float().square().sum().backward()
+    assert "aten::tanh" in seen.names and not any("convolution" in name for name in seen.names)
+
+
+def test_a_projection_of_another_kind_is_not_reset() -> None:
+    layer = GatedConvBlock(3, 4)
+    layer.projection = nn.Sequential(layer.projection)
+    held = layer.projection[0].weight.clone()
+    before = layer.weight.clone()
+    layer.reset_parameters()
+    assert torch.equal(layer.projection[0].weight, held) and not torch.equal(layer.weight, before)
+
+
+class Operations(TorchDispatchMode):
+    """The names of all that is computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        self.names.add(operator.name().partition(".")[0])
+        return operator(*args, **(kwargs or {}))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nlilayers import GaussianPrior, GaussianSelfAttention, HeadPriors, LinearPrior
+from nlilayers import GaussianPrior, GaussianSelfAttention, HeadPriors, IntraAlign, LinearPrior
 from nlilayers._denormals import hide_denormals
 from strategies import normal
 
@@ -155,3 +155,22 @@ def test_biases_of_the_projections_widen_no_range(length: int) -> None:
     assert softmaxes.made
     for weights in softmaxes.made:
         assert not torch.any((weights > 0) & (weights < torch.finfo(torch.float32).tiny))
+
+
+@pytest.mark.parametrize("prior", [GaussianPrior, lambda: LinearPrior(-1.0)])
+@pytest.mark.parametrize("length", [40, 150, 700])
+def test_none_is_in_intra_alignment_and_nothing_else_changes(prior, length: int) -> None:
+    layer, x = IntraAlign(prior=prior()), normal(0, 2, length, EMBED_DIM, scale=0.3).float().requires_grad_()
+    mask = torch.arange(length) < torch.tensor([[length], [length - 9]])
+    with Softmaxes() as softmaxes:
+        ours = layer(x, mask)
+    assert softmaxes.made
+    for weights in softmaxes.made:
+        assert not torch.any((weights > 0) & (weights < torch.finfo(torch.float32).tiny))
+    exact = (x * mask[..., None]).double()
+    scores = exact @ exact.mT + layer.prior(length, length).double()
+    expected = scores.masked_fill(~mask[:, None], -math.inf).softmax(-1) @ exact * mask[..., None]
+    assert_close(ours.double(), expected, atol=1e-5, rtol=1e-5)
+    gradients = [torch.autograd.grad(y.square().sum(), (x, *layer.parameters())) for y in (ours, expected)]
+    for mine, theirs in zip(*gradients, strict=True):
+        assert_close(mine, theirs, atol=1e-4, rtol=1e-4)

@@ -1,6 +1,7 @@
 """masking: distributions at any scale, pools over real tokens alone, errors that name what came."""
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -301,3 +302,23 @@ def test_lengths_are_not_read_in_a_graph(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_lengths_without_numbers_are_not_looked_at(mode: str) -> None:
     traced = make_fx(lambda lengths: masking.lengths_to_mask(lengths, 5), tracing_mode=mode)(torch.tensor([1, 2]))
     assert torch.equal(traced(torch.tensor([4, 0])), masking.lengths_to_mask(torch.tensor([4, 0]), 5))
+
+
+def test_lengths_to_mask_is_exported_and_traced_for_lengths_of_any_size() -> None:
+    class Masks(torch.nn.Module):
+        def forward(self, lengths: torch.Tensor) -> torch.Tensor:
+            return masking.lengths_to_mask(lengths)
+
+    seen, unseen = torch.tensor([2, 3]), torch.tensor([5, 1])
+    programs = [torch.export.export(Masks(), (seen,), strict=strict).module() for strict in (True, False)]
+    with warnings.catch_warnings(action="ignore"):  # it is deprecated, and says that a length may be kept
+        programs.append(torch.jit.trace(Masks(), (seen,)))
+    for program in programs:
+        assert torch.equal(program(unseen), masking.lengths_to_mask(unseen))
+
+
+def test_a_row_of_minus_infinity_is_nan_as_in_torch_and_beside_others_it_is_0() -> None:
+    scores = torch.tensor([[-math.inf, 1.0, 2.0], [-math.inf, -math.inf, 2.0]])
+    mask = torch.tensor([[True, True, False]])
+    weights = masking.masked_softmax(scores, mask)
+    assert weights[0].tolist() == [0, 1, 0] and weights[1].isnan().all()

@@ -96,6 +96,15 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: Highway(4)(WIDE): "x must be floating point of shape (..., 4), got torch.float32 of shape (2, 3, 5)",
     lambda: GaussianPrior(w=0.0): "w must be a finite number above 0 in torch.float32, got 0.0",
     lambda: GaussianPrior(b=0.5): "b must be None or a finite number of at most 0 in torch.float32, got 0.5",
+    lambda: IntraAlign(FactorizationMachine(4, 2))(X): (
+        "feedforward must give (2, 3, features) for words (2, 3), got shape (2, 3)"
+    ),
+    lambda: DecomposableAlign(lambda x: x.mean(1, keepdim=True))(X, X): (
+        "feedforward must give (2, 3, features) for words (2, 3), got shape (2, 1, 4)"
+    ),
+    lambda: DecomposableAlign(lambda x: x.transpose(0, 1))(X, X): (
+        "feedforward must give (2, 3, features) for words (2, 3), got shape (3, 2, 4)"
+    ),
     lambda: LinearPrior(0.0): "w must be a finite number below 0 in torch.float32, got 0.0",
     lambda: DistancePrior(-1): "max_distance must be at least 0, got -1",
     lambda: SinusoidalPositionalEncoding(4, layout="half"): "layout must be 'interleaved' or 'halves', got 'half'",
@@ -183,6 +192,9 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: NGRAMS.encode(word for word in ["a"]): "words must be a sequence of strings, got a generator",
     lambda: NGRAMS.table({"a"}): "words must be a sequence of strings, got a set",
     lambda: NGRAMS([[1]]): "ids must be a tensor, got a list",
+    lambda: DecomposableAlign(nn.LSTM(4, 4, batch_first=True))(X, X): "feedforward must give a tensor, got a tuple",
+    lambda: GaussianSelfAttention(4, 2, dropout=True): "dropout must be a number, got True",
+    lambda: GaussianPrior(b=False): "b must be a number, got False",
     lambda: ALIGN(LIST, X): "premise must be a tensor, got a list",
     lambda: ATTENTION(X, [[True]]): "mask must be a tensor, got a list",
     lambda: Highway(4)(LIST): "x must be a tensor, got a list",

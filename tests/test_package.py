@@ -108,9 +108,10 @@ def test_axes_that_do_not_match_are_refused(equation) -> None:
 
 
 def test_layers_do_not_import_their_siblings_unless_they_are_built_of_them() -> None:
-    """Layers, then functions, then masking; attention has a prior, blocks that suit it, and denormals to hide."""
+    """Layers, then functions, then masking; what has a prior hides denormals; attention has blocks that suit it."""
     of_priors = {("_attention", "_known_priors"), ("_blocks", "_known_priors"), ("_known_priors", "_priors")}
     allowed = {("_attention", "_blocks"), ("_attention", "_denormals"), ("_attention", "_priors"), *of_priors}
+    allowed.add(("_align", "_denormals"))
     folder = pathlib.Path(nlilayers.__file__).parent
     for path in folder.glob("_*.py"):
         if path.stem == "__init__":

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import oracles
 from nlilayers import DistancePrior, GaussianPrior, HeadPriors, IntraAlign, LinearPrior, ZipfPrior, functional
@@ -447,3 +448,34 @@ def test_no_priors_and_one_head_that_would_get_several_are_refused() -> None:
         HeadPriors([])
     with pytest.raises(ValueError, match=r"prior must give a log-bias of shape \(5, 5\), got shape \(2, 5, 5\)"):
         IntraAlign(prior=HeadPriors([ZipfPrior(), ZipfPrior()]))(torch.zeros(2, 5, 3))
+
+
+@pytest.mark.parametrize("options", [{}, {"signed": False}, {"far_buckets": 2}], ids=str)
+@pytest.mark.parametrize("lengths", [(1, 1), (1, 6), (6, 1), (7, 7), (4, 9), (9, 4), (0, 3), (3, 0), (0, 0)], ids=str)
+def test_a_distance_is_looked_up_once_and_stands_along_its_diagonal(
+    options: dict, lengths: tuple[int, int], device: str
+) -> None:
+    prior = DistancePrior(3, **options, device=device, dtype=torch.float64)
+    torch.nn.init.normal_(prior.bias)
+    distances = functional.token_distances(*lengths, device=device)
+    with Lookups() as lookups:
+        ours = prior(*lengths)
+    expected = functional.distance_bias(prior.bias, distances, signed=prior.signed)
+    assert torch.equal(ours, expected) and ours.shape == lengths
+    assert sum(lookups.sizes) <= max(sum(lengths) - 1, 0)
+    upstream = torch.randn_like(ours)
+    gradients = [torch.autograd.grad(bias, prior.bias, upstream)[0] for bias in (ours, expected)]
+    assert_close(*gradients, atol=1e-12, rtol=1e-12)
+
+
+class Lookups(TorchDispatchMode):
+    """How much is looked up in tables."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        if operator is torch.ops.aten.embedding.default:
+            self.sizes.append(args[1].numel())
+        return operator(*args, **(kwargs or {}))

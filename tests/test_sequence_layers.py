@@ -309,8 +309,14 @@ def test_exports(layer: Layer, device: str) -> None:
 
 
 @every_layer
-def test_onnx_agrees(layer: Layer) -> None:
-    laws.onnx_agrees(layer.on("cpu"), lambda size: layer.sizes(size, "cpu"))
+def test_is_traced_and_kept(layer: Layer, device: str) -> None:
+    laws.is_traced_and_kept(layer.on(device), lambda size: layer.sizes(size, device))
+
+
+@every_layer
+@pytest.mark.parametrize("dynamo", [True, False])
+def test_onnx_agrees(layer: Layer, dynamo: bool) -> None:
+    laws.onnx_agrees(layer.on("cpu"), lambda size: layer.sizes(size, "cpu"), dynamo=dynamo)
 
 
 @every_layer

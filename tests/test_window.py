@@ -1113,3 +1113,45 @@ def test_a_larger_tolerance_takes_a_smaller_window(tolerance: float) -> None:
         sizes.append(made.numel)
         assert (y - whole).abs().max() <= allowed * 100
     assert sizes[0] < sizes[1]
+
+
+class Near(nn.Module):
+    """A prior of one's own that gives numbers of any type."""
+
+    of_distance = True
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        return (5 - functional.token_distances(query_length, key_length).abs()).clamp(min=0).to(self.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int32, torch.int64, torch.float16])
+def test_numbers_of_any_type_are_a_bias_in_blocks_too(dtype: torch.dtype) -> None:
+    x = normal(7, 1, 400, EMBED_DIM)
+    layer = attention(6, prior=Near(dtype))
+    whole = attention(6, prior=Near(dtype))
+    whole.prior.of_distance = False
+    assert blocks_used(layer, x) and not blocks_used(whole, x)
+    assert_close(layer(x), whole(x), atol=1e-12, rtol=1e-12)
+    assert_close(layer.attention_weights(x), whole.attention_weights(x))
+    assert torch.all(layer.discarded_mass_bound(x) >= whole.discarded_mass_bound(x) - 1e-12)
+
+
+def test_a_prior_that_is_called_otherwise_has_the_whole_matrix() -> None:
+    class Louder(GaussianPrior):
+        def __call__(self, *lengths: int) -> Tensor:
+            return 3 * super().__call__(*lengths)
+
+    x = normal(7, 1, 400, EMBED_DIM)
+    layer, whole = attention("auto", prior=Louder().double()), attention(None, prior=Louder().double())
+    assert not blocks_used(layer, x)
+    assert torch.equal(layer(x), whole(x))
+
+
+def test_a_window_wider_than_any_integer_of_torchs_is_none() -> None:
+    x = normal(7, 1, 20, EMBED_DIM)
+    for window in (2**63, 2**70):
+        assert_close(attention(window)(x), attention(None)(x))

@@ -5,7 +5,15 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_function, require_log_bias, require_mask, require_prior, require_sequence
+from nlilayers._checks import (
+    require_function,
+    require_log_bias,
+    require_mask,
+    require_prior,
+    require_sequence,
+    require_words,
+)
+from nlilayers._denormals import hide_denormals
 from nlilayers._zeroing import stop_gradients
 from nlilayers.masking import pair_mask, zero_padding
 
@@ -38,9 +46,10 @@ class DecomposableAlign(nn.Module):
         the premise aligned to each hypothesis word. Both are 0 at padding.
 
     Raises:
-        TypeError: if ``feedforward`` cannot be called, or a sentence or mask is not a tensor.
+        TypeError: if ``feedforward`` cannot be called or gives no tensor, or a sentence or mask is not a tensor.
         ValueError: if a sentence is not ``(batch, length, features)``, if batch or features differ between the two,
-            or if a mask is not boolean of its sentence's ``(batch, length)``.
+            if a mask is not boolean of its sentence's ``(batch, length)``, or if ``feedforward`` gives another number
+            of words.
 
     Example::
 
@@ -90,7 +99,9 @@ class DecomposableAlign(nn.Module):
         )
 
     def _scores(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
-        return functional.dot_scores(self.feedforward(premise), self.feedforward(hypothesis))
+        return functional.dot_scores(
+            _fed_forward(self.feedforward, premise), _fed_forward(self.feedforward, hypothesis)
+        )
 
 
 class IntraAlign(nn.Module):
@@ -118,10 +129,10 @@ class IntraAlign(nn.Module):
         x ``(b, n, d)``, mask ``(b, n)`` → :math:`a'` ``(b, n, d)``, 0 at padding.
 
     Raises:
-        TypeError: if ``feedforward`` cannot be called, the prior is not a module or gives no tensor, or x or the mask
-            is not a tensor.
-        ValueError: if x is not ``(batch, length, features)``, if the mask is not boolean of its ``(batch, length)``, or
-            if the prior gives more than a matrix.
+        TypeError: if ``feedforward`` cannot be called or gives no tensor, the prior is not a module or gives no tensor,
+            or x or the mask is not a tensor.
+        ValueError: if x is not ``(batch, length, features)``, if the mask is not boolean of its ``(batch, length)``, if
+            ``feedforward`` gives another number of words, or the prior more than a matrix.
 
     Example::
 
@@ -153,13 +164,23 @@ class IntraAlign(nn.Module):
         return stop_gradients(self._weights(zero_padding(x, mask), mask), pair_mask(None, mask))
 
     def _weights(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        features = self.feedforward(x)
+        features = _fed_forward(self.feedforward, x)
         scores = functional.dot_scores(features, features)
         log_bias, lengths = None, (x.shape[1], x.shape[1])
         if self.prior is not None:
             log_bias = self.prior(*lengths)
             require_log_bias("prior", log_bias, lengths)
+            log_bias = log_bias.expand(lengths)
+            heads = features[:, None]
+            log_bias = hide_denormals(log_bias, log_bias.diagonal()[:, None], heads, heads, mask, 1.0)
         return functional.intra_alignment_weights(scores, log_bias, mask)
+
+
+def _fed_forward(feedforward: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """What a network makes of each word."""
+    features = feedforward(x)
+    require_words("feedforward", features, x.shape[:2])
+    return features
 
 
 def _require_pair(

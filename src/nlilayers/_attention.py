@@ -1,6 +1,7 @@
 """Self-attention of one sentence, with a prior over the distance between its words."""
 
 import math
+import sys
 from typing import Literal
 
 import torch
@@ -149,9 +150,10 @@ class GaussianSelfAttention(nn.Module):
         """
         bound = math.sqrt(3 / self.embed_dim)
         for projection in (self.in_proj, self.out_proj):
-            nn.init.uniform_(projection.weight, -bound, bound)
-            if projection.bias is not None:
-                nn.init.zeros_(projection.bias)
+            if isinstance(projection, nn.Linear):  # and no module that was put in its place
+                nn.init.uniform_(projection.weight, -bound, bound)
+                if projection.bias is not None:
+                    nn.init.zeros_(projection.bias)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Each word's view of the sentence."""
@@ -239,10 +241,12 @@ class GaussianSelfAttention(nn.Module):
         return narrow_window(self.window, self.prior, queries, keys, mask, scale=self.scale, tolerance=self.tolerance)
 
     def _log_bias(self, query_length: int, key_length: int) -> Tensor:
-        """What the prior gives, ``(n, m)`` or ``(h, n, m)``."""
+        """What the prior gives, ``(n, m)`` or ``(h, n, m)``, in floating point."""
         log_bias: Tensor = self.prior(query_length, key_length)
         shape = query_length, key_length
         require_log_bias("prior", log_bias, shape, self.num_heads)
+        if not log_bias.is_floating_point():
+            log_bias = log_bias.float()
         return log_bias if log_bias.ndim == 3 else log_bias.expand(shape)
 
     def _both_sides(self, length: int) -> tuple[Tensor, Tensor]:
@@ -280,5 +284,5 @@ def _known_window(window: int | Literal["auto"] | None) -> int | Literal["auto"]
     if isinstance(window, str) and window == "auto":
         return "auto"
     if is_integer(window) and int(window) >= 0:
-        return int(window)
+        return min(int(window), sys.maxsize)
     raise ValueError(f"window must be None, 'auto' or an integer of at least 0, got {window!r}")

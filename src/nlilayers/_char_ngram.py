@@ -74,11 +74,12 @@ class CharNgramEmbedding(nn.Module):
         super().__init__()
         require_positive(embedding_dim=embedding_dim, ngram_size=ngram_size, num_embeddings=num_embeddings)
         require_integers(seed=seed)
+        seed = int(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError(f"seed must lie between -2**63 and 2**64 - 1, got {seed}")
         self.embedding_dim, self.ngram_size = int(embedding_dim), int(ngram_size)
         self.num_embeddings = int(num_embeddings)
-        self.seed = int(seed)
+        self.seed = seed
         self.register_buffer("weight", torch.empty(self.num_embeddings + 1, embedding_dim, device=device, dtype=dtype))
         self.reset_parameters()
 

@@ -75,7 +75,7 @@ def require_number(name: str, value: object) -> None:
         Traceback (most recent call last):
         TypeError: dropout must be a number, got '0.1'
     """
-    if not isinstance(value, Real):
+    if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r}")
 
 
@@ -194,6 +194,24 @@ def require_log_bias(name: str, bias: object, shape: tuple[int, int], heads: int
     if not is_matrix and (heads is None or bias.shape != (heads, *shape)):
         each = "" if heads is None else f" or {(heads, *shape)}"
         raise ValueError(f"{name} must give a log-bias of shape {shape}{each}, got shape {tuple(bias.shape)}")
+
+
+def require_words(name: str, features: object, shape: tuple[int, ...]) -> None:
+    """What a network gave are features of as many words as it was given, ``(batch, length, features)``.
+
+    Example::
+
+        >>> require_words("feedforward", torch.ones(2, 5), (2, 5))
+        Traceback (most recent call last):
+        ValueError: feedforward must give (2, 5, features) for words (2, 5), got shape (2, 5)
+    """
+    if not isinstance(features, Tensor):
+        raise TypeError(f"{name} must give a tensor, got a {type(features).__name__}")
+    if features.ndim != 3 or features.shape[:2] != shape:
+        wanted = ", ".join(map(str, shape))
+        raise ValueError(
+            f"{name} must give ({wanted}, features) for words ({wanted}), got shape {tuple(features.shape)}"
+        )
 
 
 def require_tensor(name: str, x: object) -> None:

@@ -93,8 +93,9 @@ class GatedConvBlock(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw weights that keep the variance of their input; biases start at 0, the forget gate's at -2."""
-        for weight in (self.weight,) if self.projection is None else (self.weight, self.projection.weight):
-            nn.init.kaiming_uniform_(weight, nonlinearity="linear")
+        nn.init.kaiming_uniform_(self.weight, nonlinearity="linear")
+        if isinstance(self.projection, nn.Linear):  # and no module that was put in its place
+            nn.init.kaiming_uniform_(self.projection.weight, nonlinearity="linear")
         nn.init.zeros_(self.bias)
         if self.forget_gate:
             # The first cell is 0: a gate that started half open would halve what enters, layer after layer.

@@ -34,5 +34,6 @@ def _by_head(prior: nn.Module) -> list[nn.Module]:
 
 def _is_untouched(prior: nn.Module) -> bool:
     """Whether a prior of this library computes what it is known for."""
+    called = type(prior).__call__ is nn.Module.__call__
     hooked = prior._forward_hooks or prior._forward_pre_hooks or "forward" in vars(prior)
-    return type(prior).forward in (*OF_DISTANCE, HeadPriors.forward) and not hooked
+    return type(prior).forward in (*OF_DISTANCE, HeadPriors.forward) and called and not hooked

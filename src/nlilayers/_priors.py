@@ -12,8 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_far_buckets, require_flags, require_integers, require_log_bias, require_number
+from nlilayers._checks import (
+    require_far_buckets,
+    require_flags,
+    require_integers,
+    require_lengths,
+    require_log_bias,
+    require_number,
+)
 from nlilayers._precision import at_least_float32
+from nlilayers._values import is_traced
 
 
 class GaussianPrior(nn.Module):
@@ -297,8 +305,17 @@ class DistancePrior(nn.Module):
             query_length: the queries, n of them.
             key_length: the keys, m of them; ``None`` means n.
         """
-        distances = functional.token_distances(query_length, key_length, self.bias.device)
-        return functional.distance_bias(self.bias, distances, signed=self.signed)
+        if is_traced() or query_length == 0:
+            distances = functional.token_distances(query_length, key_length, self.bias.device)
+            return functional.distance_bias(self.bias, distances, signed=self.signed)
+        return self._along_diagonals(query_length, query_length if key_length is None else key_length)
+
+    def _along_diagonals(self, query_length: int, key_length: int) -> Tensor:
+        """Each distance is looked up once: its gradient is then a sum along a diagonal, in a fixed order."""
+        require_lengths(query_length=query_length, key_length=key_length)
+        distances = torch.arange(query_length + key_length - 1, device=self.bias.device) - (key_length - 1)
+        by_distance = functional.distance_bias(self.bias, distances, signed=self.signed)
+        return by_distance.unfold(0, key_length, 1).flip(1)
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""

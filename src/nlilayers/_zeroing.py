@@ -46,6 +46,8 @@ def stop_gradients(y: Tensor, mask: Tensor | None) -> Tensor:
     real = mask if mask.ndim == y.ndim else mask[..., None]
     if type(y) is not Tensor or is_traced() or is_transformed(y):
         return torch.where(real, y, 0)
+    if y._is_view():  # what made it is another once it is written to
+        return zero_masked(y, real)
     if y.grad_fn is not None:  # a hook on what made it costs no pass over memory forwards
         place = y.output_nr  # what made it may have made other tensors, too
         real = real.clone()  # the caller's may have changed by the time that gradients arrive

@@ -15,13 +15,15 @@ tensor([[2.],
         [3.]])
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from nlilayers._checks import require_integers, require_mask, require_sequence, require_tensor
 from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
-from nlilayers._values import read_values
+from nlilayers._values import is_traced, read_values
 from nlilayers._zeroing import zero_masked
 
 __all__ = [
@@ -70,9 +72,16 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
     if known and (min(known) < 0 or (max_length is not None and max(known) > max_length)):
         wanted = "be at least 0" if max_length is None else f"lie between 0 and max_length={max_length}"
         raise ValueError(f"lengths must {wanted}, got values from {min(known)} to {max(known)}")
-    if max_length is None:
-        max_length = int(lengths.max() if known is None else max(known))
-    return torch.arange(max_length, device=lengths.device) < lengths[:, None]
+    longest: Any = max_length
+    if longest is None:
+        longest = _longest(lengths) if known is None else max(known)
+    return torch.arange(longest, device=lengths.device) < lengths[:, None]
+
+
+def _longest(lengths: Tensor) -> Any:
+    """For a graph, which finds it anew at each call: ``torch.jit.trace`` would keep the number itself."""
+    longest = lengths.max()
+    return longest if is_traced() and not torch.compiler.is_compiling() else longest.item()
 
 
 def zero_padding(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -151,7 +160,8 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
     1 there before you take its logarithm.
 
     Args:
-        scores: any real numbers, of two or more dimensions.
+        scores: real numbers, of two or more dimensions. :math:`-\infty` gets 0; a row whose real scores are all
+            :math:`-\infty` is NaN throughout, as in :func:`torch.softmax`: mask such entries instead.
         mask: either of as many dimensions as the scores, each equal to theirs or 1; or ``(batch, length)`` with the
             length of ``dim``: the mask of the tokens that the softmax runs over. ``None`` means all real.
         dim: the dimension that sums to 1.

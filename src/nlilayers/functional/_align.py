@@ -47,7 +47,7 @@ def alignment_weights(
     require_mask("premise_mask", premise_mask, (scores.shape[0], scores.shape[1]))
     require_mask("hypothesis_mask", hypothesis_mask, (scores.shape[0], scores.shape[2]))
     pairs = pair_mask(premise_mask, hypothesis_mask)
-    return masked_softmax(scores, pairs, dim=2), masked_softmax(scores, pairs, dim=1).mT
+    return masked_softmax(scores, pairs, dim=2), masked_softmax(scores, pairs, dim=1).transpose(1, 2)
 
 
 def align(

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from nlilayers._precision import autocast_dtype
 from nlilayers._values import is_traced
 
 
@@ -34,7 +35,9 @@ def same_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return torch.nn.functional.linear(x, weight[:, 0], bias)
     kernel_size = weight.shape[1]
     left, right = (kernel_size - 1) // 2, kernel_size // 2
-    if x.device.type == "cpu" and not torch.compiler.is_compiling():
+    # A CPU differentiates a convolution of float16 a hundred times as slowly as one of float32.
+    is_float16 = (autocast_dtype(x) or x.dtype) == torch.float16
+    if x.device.type == "cpu" and not is_float16 and not torch.compiler.is_compiling():
         # Images with a row for each sentence and a pixel for each word: features lie side by side, as oneDNN would lay
         # them. With rows to an image it is faster than with one, most with about 16; but a trace is of batches of any
         # size, and of a tensor that several processes share, each has only some of the sentences.
@@ -43,11 +46,11 @@ def same_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         rows = next(rows for rows in range(16, 0, -1) if batch % rows == 0) if is_whole else 1
         padded = x if left == right else torch.nn.functional.pad(x, (0, 0, 0, 1))
         images = padded.reshape(batch // rows, rows, *padded.shape[1:]).permute(0, 3, 1, 2)
-        windows = torch.nn.functional.conv2d(images, weight.mT.unsqueeze(2), bias, padding=(0, left))
+        windows = torch.nn.functional.conv2d(images, weight.transpose(1, 2).unsqueeze(2), bias, padding=(0, left))
         return windows.permute(0, 2, 3, 1).flatten(0, 1)
     # One matrix product: a compiled convolution is built anew for each length of a sentence, and CUDA's rounds to TF32.
     padded = torch.nn.functional.pad(x, (0, 0, left, right))
-    windows = padded.unfold(1, kernel_size, 1).mT.flatten(2)  # (b, n, k * in_features)
+    windows = padded.unfold(1, kernel_size, 1).transpose(2, 3).flatten(2)  # (b, n, k * in_features)
     return torch.nn.functional.linear(windows, weight.flatten(1), bias)
 
 

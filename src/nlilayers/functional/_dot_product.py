@@ -32,8 +32,8 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
         tensor([[[11.,  2.]]])
     """
     if _are_of_small_range(queries, keys):
-        return product(queries.float(), keys.float().mT)
-    return queries @ keys.mT
+        return product(queries.float(), keys.float().transpose(-2, -1))
+    return queries @ keys.transpose(-2, -1)
 
 
 def scaled_scores(queries: Tensor, keys: Tensor, scale: float) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nlilayers._precision import product, without_autocast
-from nlilayers._values import is_transformed
+from nlilayers._values import is_traced, is_transformed
 
 Block: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """Some of a machine's features, ``(rows, n)``, and their share of its weight and its factors."""
@@ -74,9 +74,9 @@ def _apply(
 ) -> tuple[Tensor, ...]:
     """The scalars of each machine, by the function that has its own backward pass unless code is transformed.
 
-    Compiled, the backward pass is the compiler's: it fuses the passes over memory.
+    Compiled, the backward pass is the compiler's: it fuses the passes over memory. A trace keeps no Python.
     """
-    if is_transformed(*inputs):
+    if is_traced() or is_transformed(*inputs):
         return tuple(y for y, _ in plain(*inputs))
     ys: tuple[Tensor, ...] = function.apply(*inputs)  # type: ignore[no-untyped-call]
     return ys
