@@ -177,11 +177,14 @@ class Tally:
     """How often an attack struck, and what did not hold."""
 
     strikes: int = 0
+    broken: int = 0
+    """The strikes after which something did not hold."""
     failures: list[str] = field(default_factory=list)
 
     def strike(self, what: str, **held: bool) -> None:
         """Count one strike and what it should not have broken."""
         self.strikes += 1
+        self.broken += not all(held.values())
         self.failures += [f"{what}: not {name}" for name, holds in held.items() if not holds]
 
 
@@ -580,9 +583,9 @@ def main() -> None:
 
 
 def _row(model: str, what: str, tally: Tally | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"model": model, "attack": what, "strikes": None, "failures": []}
+    row: dict[str, Any] = {"model": model, "attack": what, "strikes": None, "broken": 0, "failures": []}
     if tally is not None:
-        row |= {"strikes": tally.strikes, "failures": tally.failures}
+        row |= {"strikes": tally.strikes, "broken": tally.broken, "failures": tally.failures}
     print(model, what, row["strikes"], *row["failures"], sep="; ", file=sys.stderr, flush=True)
     return row
 
@@ -615,8 +618,7 @@ def _cell(row: dict[str, Any] | None) -> str:
         return ""
     if row["strikes"] is None:
         return "not possible"
-    broken = len({failure.partition(":")[0] for failure in row["failures"]})
-    return f"{row['strikes'] - broken} of {row['strikes']}"
+    return f"{row['strikes'] - row['broken']} of {row['strikes']}"
 
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.only:
         held = json.loads(RESULT.read_text(encoding="utf-8"))
+        if held["torch"] != torch.__version__:
+            parser.error(f"--only: the others were attacked with torch {held['torch']}, this is {torch.__version__}")
         held["readers"] |= fuzz(readers, asked.inputs, only=asked.only)
     else:
         held = attack(asked.inputs, asked.lines)

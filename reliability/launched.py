@@ -92,17 +92,25 @@ def training(options: list[str], batch: int, epochs: int, output: Path) -> list[
 
 
 def run_and_kill(launcher: tuple[str, ...], arguments: list[str], checkpoint: Path) -> bool:
-    """Kill every process of a run soon after its first checkpoint; whether it was killed before its end."""
+    """Kill every process of a run soon after it has written a checkpoint; whether it was killed before its end."""
     quiet = subprocess.DEVNULL
     command = [*launcher, str(SCRIPT), *arguments, "--checkpoint-seconds", "0.02"]
+    before = _written_at(checkpoint)
     with subprocess.Popen(command, env=environment(), stdout=quiet, stderr=quiet) as process:
-        while process.poll() is None and not checkpoint.exists():
+        while process.poll() is None and _written_at(checkpoint) <= before:
             time.sleep(0.002)
         time.sleep(0.2)
         alive = process.poll() is None
         if alive:
             kill(process)
     return alive
+
+
+def _written_at(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def numbers(folder: Path) -> dict[str, Any]:

@@ -3,8 +3,9 @@
     python -m reliability.mutants
 
 Runs mutmut as ``pyproject.toml`` sets it up, in the folder ``mutants``, which takes an hour or so on one core, and
-``--resume`` goes on where a run ended. Then coverage.py on the same tests. Writes ``reliability/mutants.json``. Why
-those that survive do is told in ``survivors.py``.
+``--resume`` goes on where a run ended. Then coverage.py on the same tests. Writes ``reliability/mutants.json``;
+``--only functional/_align.py`` replaces what it holds of some modules. Why those that survive do is told in
+``survivors.py``.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,10 +50,11 @@ class Mutant(NamedTuple):
     became: str
 
 
-def run(processes: int) -> None:
-    """Every mutant that has no verdict yet."""
+def run(processes: int, modules: Sequence[str] = ()) -> None:
+    """Every mutant that has no verdict yet, or those of some modules."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(processes)]
+    command += [f"nlilayers.{module.removesuffix('.py').replace('/', '.')}.*" for module in modules]
     subprocess.run(command, cwd=ROOT, env=os.environ | SETTINGS | {"PATH": path}, check=True)
 
 
@@ -142,13 +144,15 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="mutants at a time")
     parser.add_argument("--resume", action="store_true", help="keep the verdicts of a run before")
     parser.add_argument("--read", action="store_true", help="run no mutant: tell what the folder mutants holds")
+    parser.add_argument("--only", nargs="+", default=[], metavar="MODULE", help="the others keep what is held of them")
     options = parser.parse_args()
     os.chdir(ROOT)
+    path = HERE / "mutants.json"
     if not options.resume and not options.read:
         shutil.rmtree(WORK, ignore_errors=True)
     if not options.read:
         code = {str(path.relative_to(LIBRARY)): code_of(path) for path in LIBRARY.rglob("*.py")}
-        run(options.processes)
+        run(options.processes, options.only)
         (WORK / "code.json").write_text(json.dumps(code))
     held: dict[str, Any] = {
         "command": "python -m reliability.mutants",
@@ -161,6 +165,8 @@ def main() -> None:
         "survivors": [],
     }
     for module, found in verdicts().items():
+        if options.only and module not in options.only:
+            continue
         counts: Counter[str] = Counter(mutants=len(found))
         for name, verdict in found.items():
             if verdict in COUNTED:
@@ -173,15 +179,30 @@ def main() -> None:
             counts["survived" if verdict == "survived" else "not reached"] += 1
         if found:
             held["modules"][module] = dict(counts)
+    if options.only:
+        held = replaced(json.loads(path.read_text()), held)
     known = {(row["function"], row["became"]) for row in held["survivors"]}
     for function, became in sorted(REASONS.keys() - known):
         print(f"no survivor any more: {function}: {became}", file=sys.stderr)
-    held["coverage"] = branches()
-    path = HERE / "mutants.json"
+    if not options.only:
+        held["coverage"] = branches()
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n")
     temporary.replace(path)
     print(page(held))
+
+
+def replaced(before: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """What was held of all modules, with what was found of some."""
+    modules = found["modules"].keys()
+    survivors = [row for row in before["survivors"] if row["module"] not in modules] + found["survivors"]
+    order = list(before["modules"])
+    return {
+        **before,
+        "code": before["code"] | {module: found["code"][module] for module in modules},
+        "modules": before["modules"] | found["modules"],
+        "survivors": sorted(survivors, key=lambda row: order.index(row["module"])),
+    }
 
 
 def page(held: dict[str, Any]) -> str:

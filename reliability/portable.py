@@ -25,21 +25,24 @@ def main() -> None:
     everything = subjects(full=True)
     parser = argparse.ArgumentParser(description="Compiled, exported, in ONNX and on the meta device.")
     parser.add_argument("rows", nargs="*", help=f"of {', '.join(everything)}; all if none is named")
-    named = parser.parse_args().rows or list(everything)
+    named = parser.parse_args().rows
     path = Path(__file__).with_suffix(".json")
-    kept = json.loads(path.read_text())["rows"] if path.exists() else {}
     torch.set_num_threads(1)
-    held: dict[str, Any] = {
-        "command": "python -m reliability.portable",
+    conditions = {
         "torch": torch.__version__,
         "onnxruntime": onnxruntime.__version__,
         "backend": "inductor",
         "shapes": LARGE,
         "ones": ONES,
-        "limits": limits.measured(),
     }
+    before = json.loads(path.read_text()) if named else {}
+    for name, value in json.loads(json.dumps(conditions)).items() if named else ():
+        if before[name] != value:
+            parser.error(f"the other rows were measured with {name}={before[name]}, now it is {value}: name no rows")
+    kept = before.get("rows", {})
+    held: dict[str, Any] = {"command": "python -m reliability.portable", **conditions, "limits": limits.measured()}
     started = time.perf_counter()
-    for name in named:
+    for name in named or everything:
         kept[name] = measured(everything[name], LARGE, "inductor")
         print(f"{time.perf_counter() - started:5.0f} s  {name}: {kept[name]}", flush=True)
         held["rows"] = {name: kept[name] for name in everything if name in kept}

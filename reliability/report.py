@@ -15,7 +15,8 @@ def measured() -> list[Path]:
 
 def written(path: Path) -> str:
     """The page of one attack: the sections that its module writes, its first heading the page's title."""
-    page: str = importlib.import_module(f"reliability.{path.stem}").page(json.loads(path.read_text()))
+    attack = path.stem.partition("-")[0]  # of precision-cuda, too
+    page: str = importlib.import_module(f"reliability.{attack}").page(json.loads(path.read_text()))
     return "\n".join(line[1:] if line.startswith("##") else line for line in page.splitlines()) + "\n"
 
 

@@ -1,10 +1,13 @@
 """What is left to train, and who trains it."""
 
+import os
 import time
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
+from typing import Any
 
 import torch
 
@@ -75,7 +78,20 @@ def work(queue: Queue, places: Places, workers: int) -> int:
 
 
 def _worker(threads: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(1, get_context("spawn"), torch.set_num_threads, (threads,))
+    return ProcessPoolExecutor(1, get_context("spawn"), _start, (threads,))
+
+
+def _start(threads: int) -> None:
+    """What a worker does first. It ends with the process that started it, however that ended."""
+    torch.set_num_threads(threads)
+    parent = parent_process()
+    assert parent is not None
+    Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def _submit(worker: ProcessPoolExecutor, task: Task, places: Places) -> "Future[None]":

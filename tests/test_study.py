@@ -5,13 +5,18 @@ import gzip
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from reliability.cases import MODELS
@@ -49,6 +54,7 @@ from study.windows import WORDS, compared, long_texts
 from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.data import Batch, Sentence, open_corpus
 from nli_common.evaluating import evaluate_on
+from nli_common.files import write_atomically
 from nli_common.generated import generated_pairs
 from nli_common.lexicon import Lexicon
 from nli_common.models import build
@@ -407,6 +413,49 @@ def test_a_run_that_fails_takes_its_process_with_it_and_nothing_else(
     assert said.count(": done") == 4 and said.count("failed: no space") == 1 and "spoilt" not in said
     first, second, third, fourth, *later = ((tmp_path / str(seed)).read_text() for seed in range(6))
     assert first == second != third == fourth not in later and second not in later and len(set(later)) == 1
+
+
+def _takes_long(job: Job, places: Places, options: dict[str, Any]) -> None:
+    write_atomically(places.runs / "pid", lambda path: path.write_text(str(os.getpid())))
+    time.sleep(60)
+
+
+STUDY_OF_ONE_RUN = """
+import sys
+from pathlib import Path
+
+import study.queue
+from study.plan import Job
+from study.training import Places
+
+import test_study
+
+if __name__ == "__main__":
+    study.queue.run_job, study.queue.tuned = test_study._takes_long, lambda family: {}
+    queue = study.queue.Queue([])
+    queue.left = [Job("sick", "DA", 0)]
+    study.queue.work(queue, Places(Path(sys.argv[1]), Path(sys.argv[1])), 1)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_study(number: signal.Signals, tmp_path: Path) -> None:
+    """However it ends: the same command, repeated, must not find a run that is still being trained."""
+    program = tmp_path / "program.py"
+    program.write_text(STUDY_OF_ONE_RUN)
+    paths = os.pathsep.join(str(ROOT / name) for name in (".", "src", "examples", "tests"))
+    with subprocess.Popen([sys.executable, program, tmp_path], env=os.environ | {"PYTHONPATH": paths}) as process:
+        wait_until(lambda: (tmp_path / "pid").exists() or process.poll() is not None, 120)
+        worker = psutil.Process(int((tmp_path / "pid").read_text()))
+        process.send_signal(number)
+        process.wait(30)
+    assert not psutil.wait_procs([worker], timeout=10)[1]
+
+
+def wait_until(holds: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.05)
 
 
 def test_a_worker_that_dies_while_it_waits_is_replaced(kept_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
