@@ -9,6 +9,7 @@ without its last part, as in ``snli-0 snli-1 snli-2``.
 import statistics
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nli_common.errors import InputError
-from nli_common.runs import Run, held_metrics
+from nli_common.runs import Run, held_metrics, require_distinct
 
 
 def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -> None:
@@ -29,10 +30,12 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
     """
     if not runs:
         raise InputError("expected the folder of at least one run")
-    for place, run in enumerate(runs):
-        if run.resolve() in [other.resolve() for other in runs[:place]]:
-            raise InputError(f"{run}: is named twice")
+    require_distinct(runs)
+    runs = tuple(run if run.name else run.resolve() for run in runs)  # "." has no name
     stems = [run.with_name(run.name.rpartition("-")[0] or run.name) if group else run for run in runs]
+    if group:
+        for stem in set(stems):
+            _require_alike([run for run, its in zip(runs, stems, strict=True) if its == stem])
     alike = Counter(stem.name for stem in dict.fromkeys(stems))
     columns: dict[str, list[dict[str, Any]]] = {}
     for stem, run in zip(stems, runs, strict=True):
@@ -53,6 +56,27 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
     if not console.is_terminal:  # a pipe or a file is as wide as the names
         console.width = max(console.width, console.measure(table, options=console.options.update(width=10_000)).maximum)
     console.print(table)
+
+
+def _require_alike(runs: Sequence[Path]) -> None:
+    """Raise an ``InputError`` if runs differ in more than their seed."""
+    configs = (Run(run).read_config() if Run(run).config.exists() else {} for run in runs)
+    first, *others = (_flat(config) | {"seed": None} for config in configs)
+    for run, config in zip(runs[1:], others, strict=True):
+        for name in dict.fromkeys([*first, *config]):
+            if first.get(name) != config.get(name):
+                raise InputError(
+                    f"--group: {run} and {runs[0]} are runs with another {name}, not only with another seed; "
+                    "leave --group out, or name fewer runs"
+                )
+
+
+def _flat(config: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+    """A configuration, and what is within it, under one name each."""
+    values: dict[str, Any] = {}
+    for name, value in config.items():
+        values |= _flat(value, f"{place}{name}.") if isinstance(value, dict) else {f"{place}{name}": value}
+    return values
 
 
 def accuracies(metrics: dict[str, Any]) -> dict[tuple[str, str], float]:

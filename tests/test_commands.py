@@ -27,7 +27,7 @@ from nli_common.corpora import read_pairs
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_runs
 from nli_common.explaining import explain_pair
-from nli_common.inputs import Data, default_cache
+from nli_common.inputs import Data, default_cache, fingerprint
 from nli_common.lexicon import Lexicon
 from nli_common.predicting import predict_file, predict_pair
 from nli_common.recipe import Recipe
@@ -225,7 +225,7 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
     assert not output.exists()
 
 
-OWN = ("config.json", "lexicon.safetensors", "model.safetensors", "metrics.json", "confusion.png")
+OWN = ("config.json", "lexicon.safetensors", "model.safetensors", "metrics.json", "confusion.png", ".lock")
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -247,6 +247,21 @@ def test_what_training_wrote_is_never_replaced(name: str, run: Path, tmp_path: P
             with pytest.raises(InputError, match="expected a file other than the run's own, which it would replace"):
                 command(path)
     assert {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()} == held
+
+
+def test_evaluate_replaces_nothing_but_figures(run: Path, tmp_path: Path) -> None:
+    test, output = tmp_path / "test.tsv", tmp_path / "output"
+    test.write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
+    given = (decomposable_attention.SCRIPT, [Run(run)], test, None, None, tmp_path / "cache", output)
+    for text in ("notes of mine", "[1]", '{"mine": 1}'):
+        output.write_text(text)
+        with pytest.raises(InputError, match="output: holds something other than what evaluate writes"):
+            evaluate_runs(*given)
+        assert output.read_text() == text
+    output.unlink()
+    for _ in range(2):
+        evaluate_runs(*given)
+        assert json.loads(output.read_text())["test"]["pairs"] == 1
 
 
 def test_evaluate_replaces_no_file_that_it_reads(run: Path, tmp_path: Path) -> None:
@@ -282,10 +297,14 @@ def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corp
     metrics = json.loads((run / "metrics.json").read_text())["test"]
     again = json.loads((run / "evaluation-test.json").read_text())["test"]
     assert again == metrics
+    told = json.loads((run / "evaluation-test.json").read_text())
+    assert told["finished"] and told["vectors"] is None and told["weights"] == [fingerprint(Run(run).weights)]
     other = tmp_path / "other.tsv"
     other.write_text("gold_label\tsentence1\tsentence2\nneutral\ta zebra\ta quokka SLEEPING\n-\ta\tb\n")
     done = run_script("evaluate", "--run", run, "--test", other, "--cache", cache, "--vectors", run.parent / "v.npz")
     assert done.returncode == 0 and "2 of 4 words are new and hashed; 1 pair without a label dropped" in done.stdout
+    told = json.loads((run / "evaluation-other.json").read_text())
+    assert told["vectors"] == fingerprint(run.parent / "v.npz")
 
 
 def test_a_run_of_each_device_is_read_on_it_and_on_the_cpu(device: str, corpora: list[str], tmp_path: Path) -> None:
@@ -334,8 +353,10 @@ def test_several_runs_are_evaluated_as_an_ensemble(run: Path, corpora: list[str]
     done = run_script("evaluate", "--run", run, other, "--test", test, "--cache", cache, "--output", file)
     assert done.returncode == 0, done.stderr
     assert json.loads(file.read_text())["test"]["pairs"] == 60
-    done = run_script("evaluate", "--run", run, run, "--test", test, "--cache", cache, "--output", file)
+    copy = shutil.copytree(run, tmp_path / "copy")
+    done = run_script("evaluate", "--run", run, copy, "--test", test, "--cache", cache, "--output", file)
     assert json.loads(file.read_text())["test"] == json.loads((run / "metrics.json").read_text())["test"]
+    assert f"{run}: is named twice" in one_line(run_script("evaluate", "--run", run, run, "--test", test))
     retagged = Run(shutil.copytree(other, tmp_path / "retagged"))
     lexicon = Lexicon.load(retagged.lexicon)
     lexicon.tags.reverse()
@@ -506,6 +527,7 @@ def test_what_a_reader_should_know_of_a_prediction_is_said(tmp_path: Path, corpo
     assert done.stderr == f"note: {output}: this run is not finished; these are its best weights so far\n{told}"
     done = run_script("evaluate", "--run", output, "--test", corpora[-1], script=tags)
     assert "this run is not finished; these are its best weights so far" in done.stdout and done.returncode == 0
+    assert not json.loads((output / "evaluation-test.json").read_text())["finished"]
 
 
 def test_compare_keeps_a_class_and_a_phenomenon_of_one_name_apart(run: Path, tmp_path: Path) -> None:
@@ -517,6 +539,28 @@ def test_compare_keeps_a_class_and_a_phenomenon_of_one_name_apart(run: Path, tmp
         (tmp_path / name / "metrics.json").write_text(json.dumps(metrics))
     said = run_script(tmp_path / "a-0", tmp_path / "a-1", "--group", script=SCRIPT.with_name("compare.py")).stdout
     assert "12.3" in said and "45.6" in said and "25.0" in said
+
+
+def test_compare_groups_no_runs_that_differ_in_more_than_their_seed(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = json.loads((run / "config.json").read_text())
+    for name, changed in (
+        ("a-0", {}),
+        ("a-1", {"seed": 9}),
+        ("a-2", {"model": config["model"] | {"hidden_size": 7}}),
+        ("a-3", {"data": config["data"] | {"test": "another"}}),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(config | changed))
+        shutil.copy(run / "metrics.json", tmp_path / name)
+    compare, folders = SCRIPT.with_name("compare.py"), [tmp_path / f"a-{k}" for k in range(4)]
+    assert "a (2 runs)" in run_script(*folders[:2], "--group", script=compare).stdout
+    for other, what in ((folders[2], "model.hidden_size"), (folders[3], "data.test")):
+        said = one_line(run_script(folders[0], other, "--group", script=compare))
+        assert f"{other} and {folders[0]} are runs with another {what}, not only with another seed" in said
+    monkeypatch.chdir(tmp_path / "a-1")
+    assert "a-1" in run_script(".", script=compare).stdout and "a" in run_script(".", "--group", script=compare).stdout
 
 
 def test_compare_keeps_a_class_groups_of_other_folders_apart(run: Path, tmp_path: Path) -> None:

@@ -57,6 +57,11 @@ def test_the_first_of_two_lines_of_a_word_is_read(tmp_path: Path) -> None:
     assert found["the"].tolist() == [1.0, 2.0, 3.0]
 
 
+def test_empty_lines_are_passed_over(tmp_path: Path) -> None:
+    found = read_vectors(write_vectors(tmp_path, "txt", "a 1 2\n\n  \nb 3 4\n\n"), {"a", "b"})
+    assert {word: vector.tolist() for word, vector in found.items()} == {"a": [1, 2], "b": [3, 4]}
+
+
 def test_fasttext_header_and_trailing_spaces(tmp_path: Path) -> None:
     text = "2 3\nthe 1 2 3 \ndog 4 5 6 \n"
     for start in ("", "\ufeff"):

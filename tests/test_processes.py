@@ -1,6 +1,7 @@
 """Several processes: DistributedDataParallel, FSDP2, a launched script, loaders' workers, and copies that travel."""
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -20,7 +21,7 @@ from nli_common.data import Batch
 from nli_common.errors import InputError
 from nli_common.runs import Run
 from nlilayers import FactorizationMachine
-from runs import write_corpora
+from runs import ROOT, write_corpora
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
@@ -115,6 +116,18 @@ def test_a_launched_script_ends_as_one_process_does_and_goes_on_when_killed(tmp_
     found = launched.both_ways(tmp_path, train=161, epochs=3, same_lengths=False)
     assert found["kills"] >= 1, "the run ended before it could be killed"
     assert found["losses"] < 1e-12 and found["weights"] < 1e-7
+
+
+def test_a_launched_table_is_written_and_printed_once(tmp_path: Path) -> None:
+    """Its only row leaves a process that writes nothing nothing to wait for."""
+    files = write_corpora(tmp_path, 64)
+    options = [*files, "--also", files[-1], "--seeds", "1", "--options", "epochs=1", "hidden_size=8"]
+    command = [*launched.torchrun(), "examples/esim.py", "table", "snli", *options, "--output", str(tmp_path / "table")]
+    env = launched.environment()
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count((tmp_path / "table" / "snli.md").read_text()) == 1, done.stdout
+    assert (tmp_path / "table" / "snli.json").exists() and not list(tmp_path.rglob("*.tmp"))
 
 
 def test_workers_make_the_same_batches() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
@@ -14,12 +14,12 @@ from nli_common.categories import accuracy_by_category, read_categories
 from nli_common.data import Corpus, Sentence, open_corpus
 from nli_common.errors import InputError
 from nli_common.files import read_json, stem
-from nli_common.inputs import require_labels
+from nli_common.inputs import fingerprint, require_labels
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, metrics_of, predictions
 from nli_common.models import restore
 from nli_common.reports import print_metrics
-from nli_common.runs import Run, require_replaceable, write_json
+from nli_common.runs import Run, require_distinct, require_replaceable, write_json
 from nli_common.script import ReadsTags, Script
 
 UNFINISHED = "this run is not finished; these are its best weights so far"
@@ -51,12 +51,15 @@ def evaluate_runs(
     """Print and write the metrics of one run, or of the ensemble of several, on a file.
 
     Raises:
-        InputError: if a folder or a file is bad, the runs do not belong together, or ``output`` is a file that is read
-            or a run's own.
+        InputError: if a folder or a file is bad, the runs do not belong together, or ``output`` is a file that is
+            read, a run's own, or any other that does not hold such metrics.
     """
     if not runs:
         raise InputError("--run: expected at least one folder")
+    require_distinct(run.folder for run in runs)
     require_replaceable("output", output, runs, test=test, vectors=vectors, categories=categories)
+    if output is not None:
+        _require_figures(output)
     corpus = open_corpus(test, cache)
     annotated = None if categories is None else read_categories(categories, test)
     place = runs[0].folder / f"evaluation-{stem(test)}.json" if output is None and len(runs) == 1 else output
@@ -79,19 +82,35 @@ def evaluate_runs(
         metrics["per_phenomenon"] |= accuracy_by_category(annotated, evaluated.right)
     print_metrics(console, metrics, "test")
     if place is not None and main:
-        write_json(place, {"test": metrics, "data": corpus.digest})
+        facts = {
+            "data": corpus.digest,
+            "weights": [fingerprint(run.weights) for run in runs],
+            "vectors": None if vectors is None else fingerprint(vectors),
+            "finished": not any(run.unfinished for run in runs),
+        }
+        write_json(place, {"test": metrics, **facts})
+
+
+def _require_figures(place: Path) -> None:
+    """Nothing but earlier figures is replaced."""
+    if place.is_file() and "test" not in _held(place):
+        raise InputError(f"--output {place}: holds something other than what evaluate writes; choose another file")
 
 
 def _require_same_file(place: Path, corpus: Corpus, test: Path) -> None:
     """Two files of one name have other figures, which would replace each other's."""
-    try:
-        held = read_json(place).get("data", corpus.digest)
-    except InputError:  # there are no figures, or none of ours
-        return
-    if held != corpus.digest:
+    if _held(place).get("data", corpus.digest) != corpus.digest:
         raise InputError(
             f"{place}: holds the figures of pairs other than those of {test}; choose another file with --output"
         )
+
+
+def _held(place: Path) -> dict[str, Any]:
+    """What a file holds; nothing if it is none, or not JSON."""
+    try:
+        return read_json(place)
+    except InputError:
+        return {}
 
 
 def evaluate_on(

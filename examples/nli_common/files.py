@@ -43,7 +43,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path 
     """Have ``write`` fill a temporary file beside ``path``, then put it in its place in one step.
 
     A process killed at any instant leaves either the old file or the new one, never a part of one. With ``keep``, the
-    old file goes there once the new one is whole.
+    old file goes there once the new one is whole; a process killed right then leaves it there alone.
 
     A symbolic link is replaced, not what it points to. What is no file, a device for one, is left alone.
 

@@ -18,6 +18,8 @@ FIGURES = {"parameters", "training_pairs", "pairs_per_second", "inference_pairs_
 FIGURE_FILES = ("confusion.png", "alignment.png", "features-premise.png", "features-hypothesis.png")
 FILES = ("train", "dev", "test", "vectors")
 """Options that name files, of which a run keeps digests."""
+LOCK = ".lock"
+"""In a run's folder, held while the run is trained."""
 LARGEST = 1e15
 """No figure of a run comes near it."""
 
@@ -41,7 +43,7 @@ class Run:
     @property
     def unfinished(self) -> bool:
         """Whether a training was interrupted here, and can go on."""
-        return self.checkpoint.exists() and not self.metrics.exists()
+        return (self.checkpoint.exists() or self.previous.exists()) and not self.metrics.exists()
 
     @property
     def restorable(self) -> bool:
@@ -61,7 +63,7 @@ class Run:
             InputError: if the folder holds another run or other files, or another process is writing to it.
         """
         self.require_free_for(config)
-        lock = claim(self.folder, ".lock", [f".{path.name}.*{TEMPORARY}" for path in self.files])
+        lock = claim(self.folder, LOCK, [f".{path.name}.*{TEMPORARY}" for path in self.files])
         self.require_free_for(config)
         write_json(self.config, config)
         return lock
@@ -84,7 +86,7 @@ class Run:
             raise InputError(f"--output {self.folder}: is a file, expected a folder")
         if held:
             _require_same(read_json(self.config), json.loads(json.dumps(config)), self.folder)
-        elif any(entry.name != ".lock" and entry.suffix != TEMPORARY for entry in self.folder.iterdir()):
+        elif any(entry.name != LOCK and entry.suffix != TEMPORARY for entry in self.folder.iterdir()):
             raise InputError(f"--output {self.folder}: holds files that are not a run; choose a new or an empty folder")
 
     def drop_checkpoints(self) -> None:
@@ -144,8 +146,17 @@ def require_replaceable(option: str, path: Path | None, runs: Iterable[Run], **r
         if source is not None and place == source.resolve():
             raise InputError(f"--{option} {path}: expected a file other than that of --{name}, which it would replace")
     for run in runs:
-        if place in (own.resolve() for own in run.files):
+        if place in (own.resolve() for own in (*run.files, run.folder / LOCK)):
             raise InputError(f"--{option} {path}: expected a file other than the run's own, which it would replace")
+
+
+def require_distinct(folders: Iterable[Path]) -> None:
+    """Raise an ``InputError`` if one of these is named twice."""
+    seen = set()
+    for folder in folders:
+        if folder.resolve() in seen:
+            raise InputError(f"{folder}: is named twice")
+        seen.add(folder.resolve())
 
 
 def read_metrics(path: Path) -> dict[str, Any]:

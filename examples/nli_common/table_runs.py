@@ -77,7 +77,8 @@ def run_table(
         labels = scheme_of(rows[0].data.corpora()["train"].labels, "the training corpus")
         for other, path in zip(others, also, strict=True):
             require_labels(other.corpus, labels, path)
-    main = Accelerator().is_main_process
+    accelerator = Accelerator()
+    main = accelerator.is_main_process
     console = Console(quiet=not main, highlight=False, markup=False, emoji=False)
     facts = {"script": script.name, "data": _named(rows[0].data, also), "options": changes, "seeds": seeds}
     facts["corpus"] = "generated corpus" if data.train is None else data.train.name
@@ -97,7 +98,9 @@ def run_table(
             done.append(_result(row, settings, runs, others))
             if main:
                 write_table(table, name, done, facts, output)
-        console.print((output / f"{name}.md").read_text(encoding="utf-8"), soft_wrap=True)
+        if main:
+            console.print((output / f"{name}.md").read_text(encoding="utf-8"), soft_wrap=True)
+        accelerator.wait_for_everyone()
 
 
 def _require_used(changes: Mapping[str, str], table: Table, rows: Sequence[Settings]) -> None:
@@ -245,6 +248,8 @@ def _on_other(script: Script, run: Run, other: Other, vectors: Path | None) -> M
             return held
     right, metrics = evaluate_on(script, [run], other.corpus, other.name, vectors)
     metrics["per_phenomenon"] |= accuracy_by_category(other.categories, right)
-    if Accelerator().is_main_process:
+    accelerator = Accelerator()
+    if accelerator.is_main_process:
         write_json(path, {"test": metrics, **facts})
+    accelerator.wait_for_everyone()  # or another row, of the same run, would be measured by some processes alone
     return metrics

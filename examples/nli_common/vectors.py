@@ -88,7 +88,7 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> npt.NDArray[Any]:
 
 
 def _text(path: Path, wanted: set[str]) -> Vectors:
-    lines = _without_header(binary_lines(path))
+    lines = (numbered for numbered in _without_header(binary_lines(path)) if not numbered[1].isspace())
     head = [(number, line.removeprefix(codecs.BOM_UTF8)) for number, line in islice(lines, 100)]
     if not head:
         raise InputError(f"{path}: is empty, expected word vectors")
