@@ -10,6 +10,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import StrMethodFormatter
 
+NOT_IN_TF32 = " That product is not rounded to TF32, as LSTMs and PyTorch's convolutions are there."
+
 
 def write_page(measured: Path, folder: Path) -> None:
     """Write ``NAME.md`` and ``NAME.png`` beside each other from ``NAME.json``."""
@@ -66,7 +68,7 @@ def page(held: dict[str, Any], plot: str) -> str:
             "Pairs a second with the papers' default sizes and 300-d vectors, median of the rounds; a training step is "
             "the forward pass, the backward pass and Adam's update. The last column is the share of the rate of one "
             f"large matrix product here, {held['product_rate'] / 1e9:.0f} GFLOP/s, that the products of a training "
-            "step reach.",
+            f"step reach.{NOT_IN_TF32 if device == 'cuda' else ''}",
             model_table(held["models"]),
             paper_ratios(held),
         ]
