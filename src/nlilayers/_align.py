@@ -116,7 +116,9 @@ class IntraAlign(nn.Module):
         a'_i = \sum_{j} \frac{\exp(f_{ij} + d_{i-j})}{\sum_k \exp(f_{ik} + d_{i-k})}\, a_j
 
     with the words :math:`a`, a feed-forward network :math:`F_\mathrm{intra}` and a distance-sensitive bias :math:`d`.
-    A word may align with itself. (The paper prints :math:`d_{i-j}` in the denominator, where it would cancel.)
+    A word may align with itself. (The paper prints :math:`d_{i-j}` in the denominator, where it would cancel.) On a
+    CPU, words whose weights are sure to be less than the square of the rounding (1e-14) of the word's own are left out,
+    where a prior would make them denormal.
 
     Args:
         feedforward: :math:`F_\mathrm{intra}`, a module or function on the last axis that is finite at 0 and does not
