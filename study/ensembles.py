@@ -7,7 +7,7 @@ from nli_common.evaluating import evaluate_on
 from nli_common.runs import Run
 from study.plan import AVERAGED, BENCHES, MODELS, Job, Variant
 from study.results import held, kept
-from study.training import RESULTS, Places, plan_of, run_folder, settings_of, slug, write_result
+from study.training import RESULTS, Places, lies_in, plan_of, run_folder, settings_of, slug, write_result
 from study.tuning import tuned
 
 SEEDS = 5
@@ -24,7 +24,7 @@ def ensembles(places: Places) -> None:
         for variant in (*MODELS, *AVERAGED):
             jobs = [Job(bench.name, variant.name, seed) for seed in range(SEEDS)]
             runs = [Run(run_folder(job, places)) for job in jobs]
-            trained = all(kept(job) is not None for job in jobs) and all(run.restorable for run in runs)
+            trained = all(lies_in(run, kept(job)) for run, job in zip(runs, jobs, strict=True))
             options = tuned(variant.family)
             if options is None or not trained or held_ensemble(bench.name, variant) is not None:
                 continue

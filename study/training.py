@@ -159,6 +159,14 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
     )
 
 
+def lies_in(run: Run, result: Mapping[str, Any] | None) -> bool:
+    """Whether a folder has the model whose figures are kept, and not one of another machine, or of another plan."""
+    if result is None or not run.restorable:
+        return False
+    kept: list[float] = result["dev"]
+    return [epoch["dev"] for epoch in read_json(run.metrics)["history"]] == kept
+
+
 def reread(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[nn.Module, Iterable[Batch]]:
     """The trained model, and its bench's test pairs, on the device that training takes."""
     lexicon = Lexicon.load(run.lexicon)

@@ -13,7 +13,7 @@ from nli_common.data import Sentence
 from nli_common.runs import Run
 from study.plan import BENCHES, Job
 from study.results import held, kept
-from study.training import RESULTS, Places, plan_of, reread, run_folder, settings_of, write_result
+from study.training import RESULTS, Places, lies_in, plan_of, reread, run_folder, settings_of, write_result
 from study.tuning import tuned
 
 MODEL = "Gaussian Transformer"
@@ -33,7 +33,7 @@ def windows(places: Places) -> None:
     for bench in BENCHES.values():
         job = Job(bench.name, MODEL, 0)
         run = Run(run_folder(job, places))
-        if options is None or kept(job) is None or not run.restorable or held_window(bench.name) is not None:
+        if options is None or not lies_in(run, kept(job)) or held_window(bench.name) is not None:
             continue
         model, batches = reread(settings_of(job, places, options), run, bench, places)
         pairs = [(batch.premise, batch.hypothesis) for batch in batches]

@@ -524,13 +524,17 @@ def test_an_ensemble_is_of_all_five_seeds(kept_in: Path, tmp_path: Path, monkeyp
     for job in runs:
         ensembles(places)
         assert held_ensemble("sick", VARIANTS["DA"]) is None, "one is missing"
-        hold(kept_in, f"sick/da-seed{job.seed}", **plan_of(job, options))
+        hold(kept_in, f"sick/da-seed{job.seed}", **plan_of(job, options), dev=[0.25, 0.5])
         run = Run(run_folder(job, places))
         run.folder.mkdir(parents=True)
         for file in (run.config, run.lexicon, run.weights, run.metrics):
             ensembles(places)
             assert held_ensemble("sick", VARIANTS["DA"]) is None, f"{file.name} is missing"
-            file.write_text("{}")
+            file.write_text('{"history": [{"dev": 0.25}, {"dev": 0.75}]}')
+    ensembles(places)
+    assert held_ensemble("sick", VARIANTS["DA"]) is None, "the folders have other runs than those that are kept"
+    for job in runs:
+        Run(run_folder(job, places)).metrics.write_text('{"history": [{"dev": 0.25}, {"dev": 0.5}]}')
     ensembles(places)
     assert held_ensemble("sick", VARIANTS["DA"]) == 0.7
     assert asked == [([run_folder(job, places) for job in runs], "sick_test.tsv.gz")]
