@@ -90,7 +90,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
                 "far = functional.token_distances(scores.shape[3], scores.shape[3], scores.device).abs() > window",
             ],
             "functional._align.alignment_weights": [
-                "return masked_softmax(scores, pairs, ), masked_softmax(scores, pairs, dim=1).mT",
+                "return masked_softmax(scores, pairs, ), masked_softmax(scores, pairs, dim=1).transpose(1, 2)",
             ],
             "functional._attention.self_attention_weights": [
                 "near = (token_distances(scores.shape[2], None, scores.device).abs() <= window)[None, None]",
@@ -168,11 +168,6 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         },
     },
     "cost": {
-        "The convolution, or the product of its windows that stands for it elsewhere.": {
-            "functional._conv.same_convolution": [
-                'if x.device.type == "cpu" or not torch.compiler.is_compiling():',
-            ],
-        },
         "A copy that saves time only on a CPU.": {
             "functional._conv.gated_cell": [
                 'candidate = candidate.contiguous() if (candidate.device.type == "cpu") or True else candidate',

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reliability.mutants import HERE, LIBRARY, mutated
+from reliability.mutants import HERE, LIBRARY, mutated, replaced
 
 HELD: dict[str, Any] = json.loads((HERE / "mutants.json").read_text())
 
@@ -33,3 +33,19 @@ def test_nearly_all_branches_are_reached() -> None:
 def test_all_but_properties_and_constants_is_mutated() -> None:
     counts = mutated()
     assert counts["inside"] >= 0.9 * (counts["inside"] + counts["outside"])
+
+
+def test_what_is_found_of_some_modules_replaces_what_was_held_of_them() -> None:
+    def facts(command: str, code: str, *modules: str) -> dict[str, Any]:
+        survivors = [{"module": module, "was": code} for module in modules]
+        return {
+            "command": command,
+            "code": dict.fromkeys(modules, code),
+            "modules": {module: {"mutants": len(code)} for module in modules},
+            "survivors": survivors,
+        }
+
+    now = replaced(facts("all", "old", "a", "b", "c"), facts("some", "newer", "b"))
+    assert now["command"] == "all" and now["code"] == {"a": "old", "b": "newer", "c": "old"}
+    assert now["modules"] == {"a": {"mutants": 3}, "b": {"mutants": 5}, "c": {"mutants": 3}}
+    assert [(row["module"], row["was"]) for row in now["survivors"]] == [("a", "old"), ("b", "newer"), ("c", "old")]
