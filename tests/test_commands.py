@@ -177,9 +177,9 @@ def test_vectors_are_read_once_for_all_runs(
 
     monkeypatch.setattr(lexicon, "read_vectors", counted)
     (tmp_path / "x.tsv").write_text("gold_label\tsentence1\tsentence2\nneutral\ta zebra\ta quokka\n")
-    evaluate_runs(
-        decomposable_attention.SCRIPT, [Run(run)] * 3, tmp_path / "x.tsv", vectors, None, tmp_path, tmp_path / "e.json"
-    )
+    runs = [Run(run), *(Run(shutil.copytree(run, tmp_path / name)) for name in ("second", "third"))]
+    test, output = tmp_path / "x.tsv", tmp_path / "e.json"
+    evaluate_runs(decomposable_attention.SCRIPT, runs, test, vectors, None, tmp_path, output)
     assert read == [vectors] and json.loads((tmp_path / "e.json").read_text())["test"]["pairs"] == 1
 
 

@@ -70,9 +70,17 @@ def test_the_page_says_what_was_found() -> None:
     found = json.loads((HERE / "faults.json").read_text())
     row = found["attacks"][0]
     assert f"| {row['strikes']} of {row['strikes']} |" in page(found)
-    row["failures"] = ["instant 3: not same", "instant 3: not whole", "instant 7: not same"]
+    row["failures"], row["broken"] = ["instant 3: not same", "instant 3: not whole", "instant 7: not same"], 2
     assert f"| {row['strikes'] - 2} of {row['strikes']} |" in page(found)
     assert "instant 7: not same" in page(found)
+
+
+def test_every_strike_that_broke_something_counts_once() -> None:
+    """Whatever it is called: random kills have one name."""
+    tally = Tally()
+    for whole, same in ((True, True), (False, True), (False, False), (True, True)):
+        tally.strike("random kill", whole=whole, same=same)
+    assert (tally.strikes, tally.broken, len(tally.failures)) == (4, 2, 3)
 
 
 def test_every_attack_held() -> None:

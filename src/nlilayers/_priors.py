@@ -271,7 +271,7 @@ class DistancePrior(nn.Module):
         >>> prior(3)
         tensor([[0.2000, 0.1000, 0.9000],
                 [0.3000, 0.2000, 0.1000],
-                [0.9000, 0.3000, 0.2000]], grad_fn=<SqueezeBackward1>)
+                [0.9000, 0.3000, 0.2000]], grad_fn=<FlipBackward0>)
     """
 
     def __init__(
