@@ -9,7 +9,7 @@ without its last part, as in ``snli-0 snli-1 snli-2``.
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nli_common.errors import InputError
-from nli_common.runs import Run, held_metrics, require_distinct
+from nli_common.runs import Run, differences, held_metrics, require_distinct
 
 
 def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -> None:
@@ -60,23 +60,13 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
 
 def _require_alike(runs: Sequence[Path]) -> None:
     """Raise an ``InputError`` if runs differ in more than their seed."""
-    configs = (Run(run).read_config() if Run(run).config.exists() else {} for run in runs)
-    first, *others = (_flat(config) | {"seed": None} for config in configs)
-    for run, config in zip(runs[1:], others, strict=True):
-        for name in dict.fromkeys([*first, *config]):
-            if first.get(name) != config.get(name):
-                raise InputError(
-                    f"--group: {run} and {runs[0]} are runs with another {name}, not only with another seed; "
-                    "leave --group out, or name fewer runs"
-                )
-
-
-def _flat(config: Mapping[str, Any], place: str = "") -> dict[str, Any]:
-    """A configuration, and what is within it, under one name each."""
-    values: dict[str, Any] = {}
-    for name, value in config.items():
-        values |= _flat(value, f"{place}{name}.") if isinstance(value, dict) else {f"{place}{name}": value}
-    return values
+    configs = [Run(run).read_config() | {"seed": None} if Run(run).config.exists() else {} for run in runs]
+    for run, config in zip(runs, configs, strict=True):
+        for name, _, _ in differences(configs[0], config):
+            raise InputError(
+                f"--group: {run} and {runs[0]} are runs with another {name}, not only with another seed; "
+                "leave --group out, or name fewer runs"
+            )
 
 
 def accuracies(metrics: dict[str, Any]) -> dict[tuple[str, str], float]:

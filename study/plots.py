@@ -28,8 +28,8 @@ def plot_models(results: Results, path: Path) -> None:
     reached = {key: [100 * run["accuracy"]["test"] for run in runs] for key, runs in results.items()}
     published = {key: [peer.test] for key, peer in PEERS.items()}
     names = [OTHER, *(variant.name for variant in (*READERS, *ENCODED))]
-    of_first = {name: (reached | published).get((benches[0], name), [0.0]) for name in names}
-    rows = {name: row for row, name in enumerate(sorted(names, key=lambda name: mean(of_first[name])))}
+    every = published | reached
+    rows = {n: row for row, n in enumerate(sorted(names, key=lambda n: mean(every.get((benches[0], n), [0.0]))))}
     own = [variant for variant in READERS if variant in AVERAGED or variant.row.script == "stacked_alignment"]
     groups: list[tuple[str, list[str], Mapping[tuple[str, str], list[float]], dict[str, Any]]] = [
         ("a paper's model", [v.name for v in READERS if v not in own], reached, {"color": "C0"}),

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ FILES = ("train", "dev", "test", "vectors")
 """Options that name files, of which a run keeps digests."""
 LOCK = ".lock"
 """In a run's folder, held while the run is trained."""
+MISSING = object()
+"""In place of a value that a configuration does not have."""
 LARGEST = 1e15
 """No figure of a run comes near it."""
 
@@ -213,23 +215,29 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
-def _require_same(held: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path, place: str = "") -> None:
+def differences(held: Mapping[str, Any], wanted: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """What differs between two configurations: its name, dots within it, and either value, or ``MISSING``."""
     for key in dict.fromkeys([*held, *wanted]):
-        there, here = held.get(key), wanted.get(key)
+        there, here = held.get(key, MISSING), wanted.get(key, MISSING)
         if isinstance(there, dict) and isinstance(here, dict):
-            _require_same(there, here, folder, f"{place}{key}.")
-        elif (key in held) != (key in wanted):
-            missing = "without" if key in wanted else "with"
-            raise InputError(
-                f"--output {folder}: holds a run of another version, {missing} {place}{key}; choose another folder"
-            )
-        elif place == "data." and key in FILES:
-            if there != here:
-                raise InputError(
-                    f"--output {folder}: holds a run with another --{key} than this one; choose another folder"
-                )
+            yield from differences(there, here, f"{place}{key}.")
         elif there != here:
+            yield f"{place}{key}", there, here
+
+
+def _require_same(held: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
+    for name, there, here in differences(held, wanted):
+        if there is MISSING or here is MISSING:
+            missing = "without" if there is MISSING else "with"
             raise InputError(
-                f"--output {folder}: holds another run, with {place}{key}={there!r} where this one has {here!r}; "
-                "choose another folder"
+                f"--output {folder}: holds a run of another version, {missing} {name}; choose another folder"
             )
+        if name in [f"data.{file}" for file in FILES]:
+            option = name.removeprefix("data.")
+            raise InputError(
+                f"--output {folder}: holds a run with another --{option} than this one; choose another folder"
+            )
+        raise InputError(
+            f"--output {folder}: holds another run, with {name}={there!r} where this one has {here!r}; "
+            "choose another folder"
+        )

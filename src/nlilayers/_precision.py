@@ -49,6 +49,11 @@ class _Product(torch.autograd.Function):
             return (grad @ y.mT).sum_to_size(x.shape), (x.mT @ grad).sum_to_size(y.shape)
 
 
+def are_float16(*tensors: Tensor) -> bool:
+    """Whether products of these are taken in float16, by their own dtype or for autocast."""
+    return all((autocast_dtype(x) or x.dtype) == torch.float16 for x in tensors)
+
+
 def autocast_dtype(x: Tensor) -> torch.dtype | None:
     """What autocast lowers products with ``x`` to; ``None`` where it does not."""
     device = x.device.type

@@ -29,7 +29,12 @@ def read_values(x: Tensor) -> list[float] | None:
 
 def is_traced() -> bool:
     """Whether code is compiled or traced: what one input decides would be decided for all."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return torch.compiler.is_compiling() or is_jit_traced()
+
+
+def is_jit_traced() -> bool:
+    """Whether ``torch.jit.trace`` looks on, which keeps Python's numbers as they are."""
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
 
 def _is_recorded() -> bool:

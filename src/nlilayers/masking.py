@@ -23,7 +23,7 @@ from torch import Tensor
 from nlilayers._checks import require_integers, require_mask, require_sequence, require_tensor
 from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
-from nlilayers._values import is_traced, read_values
+from nlilayers._values import is_jit_traced, read_values
 from nlilayers._zeroing import zero_masked
 
 __all__ = [
@@ -79,9 +79,9 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
 
 
 def _longest(lengths: Tensor) -> Any:
-    """For a graph, which finds it anew at each call: ``torch.jit.trace`` would keep the number itself."""
+    """As a tensor where a number would be kept for all calls."""
     longest = lengths.max()
-    return longest if is_traced() and not torch.compiler.is_compiling() else longest.item()
+    return longest if is_jit_traced() else longest.item()
 
 
 def zero_padding(x: Tensor, mask: Tensor | None) -> Tensor:

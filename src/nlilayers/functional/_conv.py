@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nlilayers._precision import autocast_dtype
+from nlilayers._precision import are_float16
 from nlilayers._values import is_traced
 
 
@@ -36,8 +36,7 @@ def same_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     kernel_size = weight.shape[1]
     left, right = (kernel_size - 1) // 2, kernel_size // 2
     # A CPU differentiates a convolution of float16 a hundred times as slowly as one of float32.
-    is_float16 = (autocast_dtype(x) or x.dtype) == torch.float16
-    if x.device.type == "cpu" and not is_float16 and not torch.compiler.is_compiling():
+    if x.device.type == "cpu" and not are_float16(x) and not torch.compiler.is_compiling():
         # Images with a row for each sentence and a pixel for each word: features lie side by side, as oneDNN would lay
         # them. With rows to an image it is faster than with one, most with about 16; but a trace is of batches of any
         # size, and of a tensor that several processes share, each has only some of the sentences.

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nlilayers._precision import autocast_dtype, product
+from nlilayers._precision import are_float16, product
 
 
 def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
@@ -31,14 +31,14 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
         >>> dot_scores(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[3.0, 4.0], [0.0, 1.0]]]))
         tensor([[[11.,  2.]]])
     """
-    if _are_of_small_range(queries, keys):
+    if are_float16(queries, keys):
         return product(queries.float(), keys.float().transpose(-2, -1))
     return queries @ keys.transpose(-2, -1)
 
 
 def scaled_scores(queries: Tensor, keys: Tensor, scale: float) -> Tensor:
     """:func:`dot_scores` times a factor: the queries are multiplied by it, for there are fewer of them than scores."""
-    if _are_of_small_range(queries, keys):
+    if are_float16(queries, keys):
         queries, keys = queries.float(), keys.float()
     return dot_scores(queries * scale, keys)
 
@@ -63,13 +63,8 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
         >>> weighted_sum(torch.tensor([[[0.5, 0.5]]]), torch.tensor([[[1.0], [3.0]]]))
         tensor([[[2.]]])
     """
-    if _are_of_small_range(values):
+    if are_float16(values):
         return product(weights.float(), values.float()).to(torch.float16)
     if weights.dtype.itemsize > values.dtype.itemsize:
         weights = weights.to(values.dtype)
     return weights @ values
-
-
-def _are_of_small_range(*tensors: Tensor) -> bool:
-    """Whether a product of them would be stored in float16."""
-    return all((autocast_dtype(x) or x.dtype) == torch.float16 for x in tensors)
