@@ -1,4 +1,4 @@
-r"""CAFE: Tay, Tuan, Hui 2018, https://arxiv.org/abs/1801.00102.
+r"""CAFE: Tay, Tuan, Hui 2018, https://arxiv.org/abs/1801.00102v1.
 
 Commands::
 

@@ -1,4 +1,4 @@
-r"""Decomposable Attention: Parikh, Täckström, Das, Uszkoreit 2016, https://arxiv.org/abs/1606.01933.
+r"""Decomposable Attention: Parikh, Täckström, Das, Uszkoreit 2016, https://arxiv.org/abs/1606.01933v1.
 
 Commands::
 

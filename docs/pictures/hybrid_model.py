@@ -6,7 +6,10 @@ draw(
     ("premise words", "hypothesis words"),
     ("bidirectional LSTM", "bidirectional LSTM"),
     "align: DecomposableAlign behind a perceptron",
-    ("compare: $M([a_i; \\beta_i])$", "compare: $M([b_j; \\alpha_j])$"),
+    (
+        "compare: $\\mathcal{M}_2([a_i; \\beta_i])$",
+        "compare: $\\mathcal{M}_2([b_j; \\alpha_j])$",
+    ),
     ("sum over the words", "sum over the words"),
     "perceptron, the classes",
 )

@@ -13,7 +13,7 @@ from nli_common.restarts import cosine_restarts, normalized_decay_rate
 
 @dataclass(frozen=True)
 class Recipe:
-    """A training recipe; each script's defaults are its paper's."""
+    """A training recipe; each script's defaults are its paper's, as far as it gives them."""
 
     optimizer: Literal["adam", "adagrad", "adamwr"] = "adam"
     """Adagrad's accumulator starts at 0.1, as TensorFlow's does and torch's does not. Adamwr is Adam with restarts and

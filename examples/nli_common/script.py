@@ -100,7 +100,7 @@ class Script:
     models: Mapping[type, Callable[[Any, Lexicon], nn.Module]]
     """The class of each configuration and what is built from one; the first is trained unless another is named."""
     recipe: Recipe
-    """How the paper trains it."""
+    """How the paper trains it, as far as it says."""
     quick: Recipe
     """How it learns the generated corpus in a minute or two."""
     tables: Mapping[str, Table] = field(default_factory=dict)

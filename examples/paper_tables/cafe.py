@@ -1,4 +1,4 @@
-"""Tay, Tuan, Hui 2018, https://arxiv.org/abs/1801.00102: tables 1 to 4."""
+"""Tay, Tuan, Hui 2018, https://arxiv.org/abs/1801.00102v1: tables 1 to 4."""
 
 from collections.abc import Mapping
 from typing import Any

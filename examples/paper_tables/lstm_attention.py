@@ -45,7 +45,8 @@ TABLES = {
         note=(
             "The width of every hidden layer, perceptrons and linear function included. The report does not say which "
             "word vectors these rows have, and leaves the 200 units of Table 3 out. The test figure of LSTM-100 is "
-            "that of Attention-100, and above the 80.56 of Table 3: an error of copying, most likely."
+            "that of Attention-100. Those of LSTM-100 and LSTM-300 are above the 80.56 of Table 3: the two tables "
+            "cannot be of one setting, and the report does not say how they differ."
         ),
         figure="sweep",
         axes=("hidden_size",),

@@ -21,7 +21,7 @@ from nlilayers.masking import pair_mask, zero_padding
 class DecomposableAlign(nn.Module):
     r"""Soft alignment of two sentences in both directions: Parikh et al. 2016, Eqs 1 and 2.
 
-    https://arxiv.org/abs/1606.01933
+    https://arxiv.org/abs/1606.01933v1
 
     .. math::
 
@@ -107,7 +107,7 @@ class DecomposableAlign(nn.Module):
 class IntraAlign(nn.Module):
     r"""Alignment of a sentence with itself: Parikh et al. 2016, Eqs 6 and 7; Tay et al. 2018, Eq 5.
 
-    https://arxiv.org/abs/1606.01933
+    https://arxiv.org/abs/1606.01933v1
 
     .. math::
 

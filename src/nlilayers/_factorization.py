@@ -12,7 +12,7 @@ from nlilayers._checks import require_features, require_positive
 class FactorizationMachine(nn.Module):
     r"""A scalar from all features of a vector and all their pairs: Tay et al. 2018, Eqs 6 to 8, after Rendle 2010.
 
-    https://arxiv.org/abs/1801.00102
+    https://arxiv.org/abs/1801.00102v1
 
     .. math::
 
@@ -85,7 +85,7 @@ class FactorizationMachine(nn.Module):
 class AlignmentFactorization(nn.Module):
     r"""Three scalars that compare a word with what was aligned to it: Tay et al. 2018, Eqs 9 to 14.
 
-    https://arxiv.org/abs/1801.00102
+    https://arxiv.org/abs/1801.00102v1
 
     .. math::
 

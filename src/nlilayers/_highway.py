@@ -12,7 +12,7 @@ from nlilayers._checks import require_features, require_function, require_positi
 class Highway(nn.Module):
     r"""Highway layers, which learn for each feature whether to change it: Tay et al. 2018, Eq 1.
 
-    https://arxiv.org/abs/1801.00102
+    https://arxiv.org/abs/1801.00102v1
 
     .. math::
 

@@ -233,7 +233,7 @@ class LinearPrior(nn.Module):
 class DistancePrior(nn.Module):
     r"""A trainable bias for each distance: Parikh et al. 2016, Eq 7; Guo et al. 2019, Eq 19.
 
-    https://arxiv.org/abs/1606.01933
+    https://arxiv.org/abs/1606.01933v1
 
     .. math:: d_{i-j} = \mathrm{bias}[\mathrm{bucket}(i - j)]
 
