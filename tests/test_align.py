@@ -401,3 +401,29 @@ def test_weights_that_are_written_to_stop_what_arrives_at_padding_too() -> None:
         weights.add_(0.0)
         (grad,) = torch.autograd.grad(weights.sqrt().sum(), x, retain_graph=True)  # infinite at a weight of 0
         assert grad.isfinite().all() and grad[0].ne(0).any()
+
+
+class Lowered(nn.Module):
+    """A network that runs under an autocast of its own, and gives half-precision features of words that are not."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype, self.linear = dtype, nn.Linear(FEATURES, 11)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast("cpu", self.dtype):
+            features: Tensor = self.linear(x)
+        return features
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_network_may_give_features_of_another_dtype(dtype: torch.dtype) -> None:
+    network, x, y = Lowered(dtype), normal(1, 2, 4, FEATURES).float(), normal(2, 2, 3, FEATURES).float()
+    assert network(x).dtype == dtype
+    for layer, whole, sentences in (
+        (DecomposableAlign(network), DecomposableAlign(network.linear), (x, y)),
+        (IntraAlign(network), IntraAlign(network.linear), (x,)),
+    ):
+        for ours, expected in zip(layer(*sentences), whole(*sentences), strict=True):
+            assert ours.dtype == torch.float32
+            assert_close(ours, expected, atol=0.02, rtol=0.02)

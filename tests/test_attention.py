@@ -715,6 +715,29 @@ def test_a_scalar_may_have_an_axis(priors: int) -> None:
     assert torch.equal(layer(x), expected)
 
 
+class Levels(nn.Module):
+    """A table of biases that have the module's dtype, as users write them."""
+
+    of_distance = True
+
+    def __init__(self, level: float) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.tensor([level + 0.5, level, level - 1.0, -math.inf]))
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        return self.bias[functional.token_distances(query_length, key_length).abs().clamp(max=3)]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("window", [None, 3])
+def test_a_constant_of_a_half_precision_prior_changes_nothing(dtype: torch.dtype, window: int | None) -> None:
+    """Added to scores of its own dtype, it would round them to its last digit."""
+    x = normal(1, 1, 200, EMBED_DIM, scale=3.0).to(dtype)
+    ours, shifted = (attention(window=window, prior=Levels(level)).to(dtype) for level in (0.0, -128.0))
+    assert_close(shifted(x), ours(x), atol=0.01, rtol=0.01)
+    assert_close(shifted.attention_weights(x), ours.attention_weights(x), atol=0.004, rtol=0.01)
+
+
 def test_a_gaussian_with_a_width_for_each_head() -> None:
     """In one module that says so by its property: all its words are attended to, for its window is not known."""
 

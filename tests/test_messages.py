@@ -136,6 +136,8 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: masking.lengths_to_mask(torch.tensor([1, 3]), 2): (
         "lengths must lie between 0 and max_length=2, got values from 1 to 3"
     ),
+    lambda: masking.lengths_to_mask(torch.tensor([0]), -1): "max_length must be at least 0, got -1",
+    lambda: functional.char_ngrams(["a"], 0): "ngram_size must be at least 1, got 0",
     lambda: masking.lengths_to_mask(torch.tensor([-2, -1])): "lengths must be at least 0, got values from -2 to -1",
     lambda: GaussianPrior()(-1): "query_length must be at least 0, got -1",
     lambda: ZipfPrior()(2, -3): "key_length must be at least 0, got -3",

@@ -392,6 +392,19 @@ class Level(nn.Module):
         return torch.zeros(())
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.float16, torch.bfloat16])
+def test_the_functions_take_distances_whose_squares_their_dtype_does_not_hold(dtype: torch.dtype) -> None:
+    largest = min(torch.iinfo(dtype).max, 10**5) if not dtype.is_floating_point else 60_000
+    distances = torch.tensor([-largest, -largest // 2, -12, 0, 16, largest]).to(dtype)
+    w, b = torch.tensor(0.1), torch.tensor(-0.2)
+    for bias in (lambda d: functional.gaussian_bias(w, b, d), lambda d: functional.linear_bias(-w, d)):
+        ours, expected = bias(distances), bias(distances.double())
+        assert ours.dtype == torch.float32 and expected.dtype == torch.float64
+        assert_close(ours.double(), expected, atol=0, rtol=1e-6)
+    lowest = torch.tensor([torch.iinfo(torch.int8).min], dtype=torch.int8)
+    assert_close(functional.zipf_bias(lowest), -torch.log(torch.tensor([129.0])))
+
+
 def test_heads_have_their_priors_in_order() -> None:
     priors = [GaussianPrior(0.3), ZipfPrior(), DistancePrior(2), LinearPrior(-2.0)]
     priors[2].bias.data = normal(1, 6).float()

@@ -28,7 +28,7 @@ from nlilayers import (
     functional,
     masking,
 )
-from nlilayers._blocks import FEWEST_SCORES_IN_BLOCKS
+from nlilayers._blocks import FEWEST_SCORES_IN_BLOCKS, narrow_window
 from nlilayers._passages import cut_into_passages, join_passages
 from strategies import normal
 
@@ -418,6 +418,22 @@ def test_the_layers_certificate_covers_what_its_window_leaves_out() -> None:
     assert torch.all((bound <= 1.01 * lost)[:, :, 30:-30]) and torch.all(bound <= 2.1 * lost)
 
 
+@pytest.mark.parametrize("prior", [ZipfPrior(), LinearPrior(-0.05), DistancePrior(), GaussianPrior(0.001)], ids=repr)
+def test_a_certificate_is_of_the_real_words_alone(prior: nn.Module) -> None:
+    """A short sentence in a long batch loses nothing, one with holes no more than is said."""
+    mask = mask_of(10, 200, 200, width=200)
+    mask[1, 5:180] = False
+    x = normal(17, 3, 200, EMBED_DIM)
+    layer, whole = (attention(window, prior=prior.double()) for window in (16, None))
+    assert blocks_used(layer, x, mask)
+    bound = layer.discarded_mass_bound(x, mask)
+    lost = (whole.attention_weights(x, mask) * (functional.token_distances(200).abs() > 16)).sum(3)
+    assert torch.all(lost <= bound + 1e-12)
+    assert torch.all(bound[0] == 0)
+    beyond = (mask[:, None] & (functional.token_distances(200).abs() > 16)).any(2) & mask
+    assert torch.equal(bound > 0, beyond[:, None].expand_as(bound))
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_the_layers_certificate_is_the_functions(dtype: torch.dtype) -> None:
     """With padding, holes and a scale, from the whole matrix of scores."""
@@ -438,7 +454,7 @@ def test_the_layers_certificate_is_the_functions(dtype: torch.dtype) -> None:
     assert_close(ours.movedim(1, 2)[mask].double(), expected.movedim(1, 2)[mask], **rounding)
 
 
-@pytest.mark.parametrize("length", [5, 40, 159])
+@pytest.mark.parametrize("length", [5, 40, 191])
 @pytest.mark.parametrize("padded", [False, True])
 def test_a_window_that_is_a_mask_has_a_certificate_too(length: int, padded: bool) -> None:
     layer, whole = (attention(window, prior=GaussianPrior(0.02, None)) for window in (3, None))
@@ -1054,13 +1070,21 @@ def test_compiled_code_takes_the_whole_matrix() -> None:
     assert not blocks_used(attention(8), normal(7, 1, 400, EMBED_DIM))
 
 
-def test_blocks_pay_from_160_words_on_and_from_eight_of_them() -> None:
-    x = normal(7, 1, 160, EMBED_DIM)
-    assert blocks_used(attention(8), x) and not blocks_used(attention(8), x[:, :159])
-    assert blocks_used(attention(20), x) and not blocks_used(attention(21), x)
+def test_blocks_pay_from_192_words_on_and_from_eight_of_them() -> None:
+    x = normal(7, 1, 192, EMBED_DIM)
+    assert blocks_used(attention(8), x) and not blocks_used(attention(8), x[:, :191])
+    assert blocks_used(attention(24), x) and not blocks_used(attention(25), x)
     with Largest() as made:
         attention(8)(x)
-    assert made.numel == HEADS * 10 * 16 * 3 * 16, "ten blocks of the least size, for three blocks of keys each"
+    assert made.numel == HEADS * 12 * 16 * 3 * 16, "twelve blocks of the least size, for three blocks of keys each"
+
+
+def test_blocks_pay_from_as_many_words_as_a_head_has_features() -> None:
+    def window(length: int) -> int | None:
+        words = normal(8, 1, 1, length, 200)
+        return narrow_window(8, GaussianPrior(), words, words, None, scale=1.0, tolerance=1e-7)
+
+    assert window(200) == 8 and window(199) is None
 
 
 def test_on_some_devices_blocks_pay_from_so_many_scores_on(device: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,8 @@ class GaussianSelfAttention(nn.Module):
 
     The whole matrix of scores is computed, with any window applied as a mask,
 
-    - for sentences of fewer than 160 words, or of fewer than eight windows (each counted as at least 16 words);
+    - for sentences of fewer than 192 words, of fewer words than a head has features, or of fewer than eight windows
+      (each counted as at least 16 words);
     - on CUDA, for batches of fewer than :math:`2^{26}` scores;
     - in compiled and in traced code;
     - with priors that have hooks, and with custom priors, unless their attribute ``of_distance`` is ``True``,
@@ -190,9 +191,11 @@ class GaussianSelfAttention(nn.Module):
         log_bias = self._block_bias(window, queries, keys, mask)
         scores = functional.windowed_scores(queries, keys, log_bias, mask, self.scale)
         normalizer = rearrange(scores.logsumexp(-1), "b h blocks i -> b h (blocks i)")[:, :, : x.shape[1]]
-        # As many keys beyond the window on either side as the sentence has words: no word has more.
-        beyond = [side[..., window + 1 :] for side in self._both_sides(x.shape[1])]
-        log_tail = torch.cat(beyond, dim=-1).logsumexp(-1, keepdim=True).to(normalizer.dtype)
+        # Either side of the window may have all distances that there are, but no word sees more than the real ones.
+        beyond = torch.cat([side[..., window + 1 :] for side in self._both_sides(x.shape[1])], dim=-1)
+        count = _words_beyond(x.new_ones(1, x.shape[1], dtype=torch.bool) if mask is None else mask, window)
+        most = beyond.amax(-1, keepdim=True) + count[:, None].to(normalizer.dtype).log()
+        log_tail = torch.minimum(beyond.logsumexp(-1, keepdim=True).to(normalizer.dtype), most.to(normalizer.dtype))
         largest = functional.score_bound(queries, keys, self.scale, mask)
         bound = functional.discarded_mass_certificate(normalizer, largest, log_tail)
         return bound if mask is None else bound.masked_fill(~mask[:, None], 0)
@@ -271,6 +274,15 @@ class GaussianSelfAttention(nn.Module):
 def _diagonal(log_bias: Tensor) -> Tensor:
     """The bias of each word for itself, ``(..., n, 1)``."""
     return log_bias.diagonal(dim1=-2, dim2=-1)[..., None]
+
+
+def _words_beyond(mask: Tensor, window: int) -> Tensor:
+    """How many real words are farther from each word than the window, ``(b, n)``."""
+    length = mask.shape[1]
+    before = nn.functional.pad(mask.cumsum(1), (1, 0))
+    places = torch.arange(length, device=mask.device)
+    near = before[:, (places + window + 1).clamp(max=length)] - before[:, (places - window).clamp(min=0)]
+    return before[:, -1:] - near
 
 
 def _side_by_side(heads: Tensor) -> Tensor:

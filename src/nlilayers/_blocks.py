@@ -9,8 +9,9 @@ from nlilayers import functional
 from nlilayers._known_priors import gaussians_of, is_of_distance, lets_see_itself
 from nlilayers._values import is_traced, read_values
 
-SHORTEST_IN_BLOCKS = 160
-"""Words of a sentence below which no window is looked for."""
+SHORTEST_IN_BLOCKS = 192
+"""Words of a sentence below which no window is looked for; nor is it in one of fewer words than a head has features:
+keys and values are copied for each of three blocks, which takes as long then as all scores."""
 FEWEST_SCORES_IN_BLOCKS = {"cuda": 2**26}
 """Scores of a batch below which no window is looked for: a GPU has them all sooner than it starts what blocks need."""
 SMALLEST_BLOCK = 16
@@ -39,9 +40,9 @@ def narrow_window(
     """The window to compute in blocks, or ``None`` where blocks would not pay or would be wrong."""
     if window is None or is_traced():
         return None
-    length = queries.shape[2]
+    length, features = queries.shape[2:]
     scores = queries.shape[:3].numel() * length
-    if length < SHORTEST_IN_BLOCKS or scores < FEWEST_SCORES_IN_BLOCKS.get(queries.device.type, 1):
+    if length < max(SHORTEST_IN_BLOCKS, features) or scores < FEWEST_SCORES_IN_BLOCKS.get(queries.device.type, 1):
         return None
     if window == "auto":
         window = _smallest_window(prior, queries, keys, mask, scale, tolerance)

@@ -43,8 +43,8 @@ class CharNgramEmbedding(nn.Module):
         ids ``(..., k)``, 0 for padding → ``(..., embedding_dim)``; 0 for a word of padding alone.
 
     Raises:
-        ValueError: if a size is below 1, if the seed has more than 64 bits, or if ids are not integers of at least one
-            dimension.
+        ValueError: if a size is below 1, if the seed has more than 64 bits, or if ids are not int64 or int32, or
+            have no dimension.
         TypeError: if a size or the seed is not an integer, or ``encode`` or ``table`` is given one string, not a
             sequence of them.
 
@@ -84,7 +84,10 @@ class CharNgramEmbedding(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the vectors from the seed again: on the CPU and in float32, to be the same on every device."""
+        """Draw the vectors from the seed again: on the CPU and in float32, to be the same on every device.
+
+        Processors without AVX2 compute torch's normal numbers otherwise in their last digits.
+        """
         generator = torch.Generator().manual_seed(self.seed)
         vectors = torch.randn(
             self.num_embeddings, self.embedding_dim, generator=generator, device="cpu", dtype=torch.float32

@@ -6,7 +6,7 @@ Each maps a query length and a key length to the bias of every (query, key) pair
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -62,7 +62,7 @@ class GaussianPrior(nn.Module):
 
         >>> from nlilayers import GaussianPrior
         >>> GaussianPrior(w=0.5, b=-1.0)(1, 4)
-        tensor([[-1.0000, -0.5000, -1.0000, -3.5000]], grad_fn=<NegBackward0>)
+        tensor([[-1.0000, -0.5000, -1.0000, -3.5000]], grad_fn=<FlipBackward0>)
     """
 
     def __init__(
@@ -110,8 +110,10 @@ class GaussianPrior(nn.Module):
             query_length: the queries, n of them.
             key_length: the keys, m of them; ``None`` means n.
         """
-        distances = functional.token_distances(query_length, key_length, self.rho.device)
-        return functional.gaussian_bias(self.w, self.b, distances)
+        w, b = self.w, self.b
+        return _along_diagonals(
+            lambda distances: functional.gaussian_bias(w, b, distances), query_length, key_length, w.device
+        )
 
     def extra_repr(self) -> str:
         """Where the scalars start, for ``repr``."""
@@ -158,8 +160,10 @@ class ZipfPrior(nn.Module):
             query_length: the queries, n of them.
             key_length: the keys, m of them; ``None`` means n.
         """
-        distances = functional.token_distances(query_length, key_length, self.like.device)
-        return functional.zipf_bias(distances.to(at_least_float32(self.like.dtype)))
+        dtype, device = at_least_float32(self.like.dtype), self.like.device
+        return _along_diagonals(
+            lambda distances: functional.zipf_bias(distances.to(dtype)), query_length, key_length, device
+        )
 
 
 class LinearPrior(nn.Module):
@@ -189,7 +193,7 @@ class LinearPrior(nn.Module):
 
         >>> from nlilayers import LinearPrior
         >>> LinearPrior(w=-0.5)(1, 4)
-        tensor([[-0.0000, -0.5000, -1.0000, -1.5000]], grad_fn=<MulBackward0>)
+        tensor([[-0.0000, -0.5000, -1.0000, -1.5000]], grad_fn=<FlipBackward0>)
     """
 
     def __init__(
@@ -223,7 +227,10 @@ class LinearPrior(nn.Module):
             query_length: the queries, n of them.
             key_length: the keys, m of them; ``None`` means n.
         """
-        return functional.linear_bias(self.w, functional.token_distances(query_length, key_length, self.theta.device))
+        w = self.w
+        return _along_diagonals(
+            lambda distances: functional.linear_bias(w, distances), query_length, key_length, w.device
+        )
 
     def extra_repr(self) -> str:
         """Where the scalar starts, for ``repr``."""
@@ -305,17 +312,13 @@ class DistancePrior(nn.Module):
             query_length: the queries, n of them.
             key_length: the keys, m of them; ``None`` means n.
         """
-        if is_traced() or query_length == 0:
-            distances = functional.token_distances(query_length, key_length, self.bias.device)
-            return functional.distance_bias(self.bias, distances, signed=self.signed)
-        return self._along_diagonals(query_length, query_length if key_length is None else key_length)
-
-    def _along_diagonals(self, query_length: int, key_length: int) -> Tensor:
-        """Each distance is looked up once: its gradient is then a sum along a diagonal, in a fixed order."""
-        require_lengths(query_length=query_length, key_length=key_length)
-        distances = torch.arange(query_length + key_length - 1, device=self.bias.device) - (key_length - 1)
-        by_distance = functional.distance_bias(self.bias, distances, signed=self.signed)
-        return by_distance.unfold(0, key_length, 1).flip(1)
+        bias, signed = self.bias, self.signed
+        return _along_diagonals(
+            lambda distances: functional.distance_bias(bias, distances, signed=signed),
+            query_length,
+            key_length,
+            bias.device,
+        )
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
@@ -387,6 +390,19 @@ class HeadPriors(nn.Module):
         for bias in biases:
             require_log_bias("each prior", bias, shape)
         return torch.stack([bias.expand(shape) for bias in biases])
+
+
+def _along_diagonals(
+    bias_of: Callable[[Tensor], Tensor], query_length: int, key_length: int | None, device: torch.device
+) -> Tensor:
+    """The bias of each pair. That of a distance is computed once: its gradient is then a sum along a diagonal."""
+    if is_traced() or query_length == 0:
+        return bias_of(functional.token_distances(query_length, key_length, device))
+    key_length = query_length if key_length is None else key_length
+    require_lengths(query_length=query_length, key_length=key_length)
+    distances = torch.arange(query_length + key_length - 1, device=device) - (key_length - 1)
+    # A row of the matrix, so that a bias may have axes before its own two.
+    return bias_of(distances[None]).unfold(-1, key_length, 1).squeeze(-3).flip(-1)
 
 
 def _softplus(unbounded: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_integers, require_mask, require_sequence, require_tensor
+from nlilayers._checks import require_integers, require_lengths, require_mask, require_sequence, require_tensor
 from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
 from nlilayers._values import is_jit_traced, read_values
@@ -50,9 +50,9 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
 
     Raises:
         TypeError: if ``lengths`` is not a tensor, or ``max_length`` not an integer.
-        ValueError: if ``lengths`` is not one-dimensional and of integers, or if a length is negative or above
-            ``max_length``. (The last two read the values: compiled code, ``vmap``, a CUDA graph that is recorded and
-            the meta device leave them out.)
+        ValueError: if ``lengths`` is not one-dimensional and of integers, if ``max_length`` is negative, or if a length
+            is negative or above ``max_length``. (The last two read the lengths: compiled code, ``vmap``, a CUDA graph
+            that is recorded and the meta device leave them out.)
 
     Example::
 
@@ -66,7 +66,7 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
             f"lengths must be integers of shape (batch,), got {lengths.dtype} of shape {tuple(lengths.shape)}"
         )
     if max_length is not None:
-        require_integers(max_length=max_length)
+        require_lengths(max_length=max_length)
     lengths = lengths.long()  # torch compares no unsigned integers of more than 8 bits
     known = read_values(lengths) if lengths.numel() else [0]
     if known and (min(known) < 0 or (max_length is not None and max(known) > max_length)):

@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import Tensor
 
 from nlilayers._checks import require_lengths, require_mask
@@ -95,8 +96,8 @@ def self_attention_weights(
     if zero_rows:
         possible = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
         seen = possible if seen is None else seen & possible
-    if not log_bias.dtype.is_floating_point:
-        log_bias = log_bias.to(at_least_float32(scores.dtype))
+    # Scores that take half a bias in would be rounded to it, though a softmax does not see what all of a row share.
+    log_bias = log_bias.to(at_least_float32(torch.promote_types(scores.dtype, log_bias.dtype)))
     if seen is None:
         biased = scores + log_bias
     else:

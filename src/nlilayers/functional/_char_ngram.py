@@ -8,6 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nlilayers._checks import require_positive
 from nlilayers.masking import masked_max
 
 _OFFSET_BASIS, _PRIME = np.uint32(0x811C9DC5), np.uint32(0x01000193)
@@ -88,6 +89,10 @@ def char_ngrams(words: Sequence[str], ngram_size: int) -> tuple[npt.NDArray[np.u
     Shape:
         → all hashes, word after word, and how many each word has, ``(len(words),)``.
 
+    Raises:
+        TypeError: if ``ngram_size`` is not an integer.
+        ValueError: if it is below 1.
+
     Example::
 
         >>> from nlilayers.functional import char_ngrams, code_points, fnv1a
@@ -97,6 +102,7 @@ def char_ngrams(words: Sequence[str], ngram_size: int) -> tuple[npt.NDArray[np.u
         >>> (hashes == fnv1a(code_points(["<a>", "<word", "word>"]))).all()
         np.True_
     """
+    require_positive(ngram_size=ngram_size)
     points = code_points(["<" + word + ">" for word in words])  # formatted, a member of an enum has another name
     lengths = (points >= 0).sum(1)
     missing = max(ngram_size - points.shape[1], 0)

@@ -47,7 +47,7 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
     r"""The sums of Parikh et al. 2016, Eqs 2 and 7: :math:`y_i = \sum_j w_{ij} v_j`.
 
     Args:
-        weights: :math:`w`, a row for each output, of the dtype of the values or a longer one.
+        weights: :math:`w`, a row for each output, of any floating dtype.
         values: :math:`v`, whose dtype the sums have. Those of float16 are computed in float32, as are their gradients.
 
     Shape:
@@ -65,6 +65,4 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
     """
     if are_float16(values):
         return product(weights.float(), values.float()).to(torch.float16)
-    if weights.dtype.itemsize > values.dtype.itemsize:
-        weights = weights.to(values.dtype)
-    return weights @ values
+    return weights.to(values.dtype) @ values

@@ -133,8 +133,8 @@ def gaussian_bias(w: Tensor, b: Tensor, distances: Tensor) -> Tensor:
         >>> gaussian_bias(torch.tensor(0.5), torch.tensor(-1.0), torch.tensor([-2, -1, 0, 1, 2]))
         tensor([-1.0000, -0.5000, -1.0000, -0.5000, -1.0000])
     """
-    dtype = at_least_float32(w.dtype)
-    return -(w.to(dtype) * distances.square() + b.to(dtype)).abs()
+    dtype = at_least_float32(torch.promote_types(w.dtype, distances.dtype))
+    return -(w.to(dtype) * distances.to(dtype).square() + b.to(dtype)).abs()
 
 
 def zipf_bias(distances: Tensor) -> Tensor:
@@ -155,7 +155,8 @@ def zipf_bias(distances: Tensor) -> Tensor:
         >>> zipf_bias(torch.tensor([-3, 0, 1])).exp()
         tensor([0.2500, 1.0000, 0.5000])
     """
-    return -torch.log1p(distances.abs())
+    floating = distances if distances.is_floating_point() else distances.to(torch.get_default_dtype())
+    return -torch.log1p(floating.abs())
 
 
 def linear_bias(w: Tensor, distances: Tensor) -> Tensor:
@@ -177,4 +178,5 @@ def linear_bias(w: Tensor, distances: Tensor) -> Tensor:
         >>> linear_bias(torch.tensor(-0.5), torch.tensor([-2, 0, 1]))
         tensor([-1.0000, -0.0000, -0.5000])
     """
-    return w.to(at_least_float32(w.dtype)) * distances.abs()
+    dtype = at_least_float32(torch.promote_types(w.dtype, distances.dtype))
+    return w.to(dtype) * distances.to(dtype).abs()

@@ -45,7 +45,8 @@ def windowed_scores(
     scores = scaled_scores(rows, _with_neighbours(keys, size), scale)
     real = torch.ones(1, length, dtype=torch.bool, device=keys.device) if mask is None else mask
     columns = rearrange(_with_neighbours(real[:, None, :, None], size), "b h blocks j one -> b h blocks one j")
-    biased = (scores + log_bias.unsqueeze(-3)).to(at_least_float32(scores.dtype))
+    dtype = at_least_float32(scores.dtype)
+    biased = (scores + log_bias.to(torch.promote_types(log_bias.dtype, dtype)).unsqueeze(-3)).to(dtype)
     # Not minus infinity: the softmax of padding with no real token near it stays finite.
     lowest = biased.new_zeros(()).masked_fill(~columns, torch.finfo(biased.dtype).min)
     return zero_masked(biased, columns) + lowest
