@@ -31,6 +31,8 @@ def main() -> None:
             parser.error(f"--data: expected a folder with a folder 'bench', got {options.data}")
         encoder = options.encoder and options.encoder.resolve()
         if encoder is not None:
+            if not any(encoder.glob("*.safetensors")):
+                parser.error(f"--encoder: expected a folder with *.safetensors, got {options.encoder}")
             mine, held = fingerprint(encoder), encoders()
             if held - {mine}:
                 parser.error(f"--encoder: kept runs are of weights {', '.join(held)}, those in {encoder} are {mine}")

@@ -253,7 +253,7 @@ def test_evaluate_replaces_nothing_but_figures(run: Path, tmp_path: Path) -> Non
     test, output = tmp_path / "test.tsv", tmp_path / "output"
     test.write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
     given = (decomposable_attention.SCRIPT, [Run(run)], test, None, None, tmp_path / "cache", output)
-    for text in ("notes of mine", "[1]", '{"mine": 1}'):
+    for text in ("notes of mine", "[1]", '{"mine": 1}', (run / "metrics.json").read_text()):
         output.write_text(text)
         with pytest.raises(InputError, match="output: holds something other than what evaluate writes"):
             evaluate_runs(*given)
@@ -300,9 +300,9 @@ def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corp
     told = json.loads((run / "evaluation-test.json").read_text())
     assert told["finished"] and told["vectors"] is None and told["weights"] == [fingerprint(Run(run).weights)]
     other = tmp_path / "other.tsv"
-    other.write_text("gold_label\tsentence1\tsentence2\nneutral\ta zebra\ta quokka SLEEPING\n-\ta\tb\n")
+    other.write_text("gold_label\tsentence1\tsentence2\nneutral\ta zebra Zebra\ta quokka SLEEPING\n-\ta\tb\n")
     done = run_script("evaluate", "--run", run, "--test", other, "--cache", cache, "--vectors", run.parent / "v.npz")
-    assert done.returncode == 0 and "2 of 4 words are new and hashed; 1 pair without a label dropped" in done.stdout
+    assert done.returncode == 0 and "3 of 5 words are new and hashed; 1 pair without a label dropped" in done.stdout
     told = json.loads((run / "evaluation-other.json").read_text())
     assert told["vectors"] == fingerprint(run.parent / "v.npz")
 
@@ -560,7 +560,8 @@ def test_compare_groups_no_runs_that_differ_in_more_than_their_seed(
         said = one_line(run_script(folders[0], other, "--group", script=compare))
         assert f"{other} and {folders[0]} are runs with another {what}, not only with another seed" in said
     monkeypatch.chdir(tmp_path / "a-1")
-    assert "a-1" in run_script(".", script=compare).stdout and "a" in run_script(".", "--group", script=compare).stdout
+    for options, column in (((), "a-1"), (("--group",), "a")):
+        assert run_script(".", *options, script=compare).stdout.splitlines()[0].split() == ["accuracy", column]
 
 
 def test_compare_keeps_a_class_groups_of_other_folders_apart(run: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from study.markdown import NO_BREAK
 from study.pages import alignments, claims, models, priors, transfer
 from study.pages import tuning as tuning_page
 from study.pairs import counts, held_of, pairs
-from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, OWN_CLAIMS, SMALL, VARIANTS, WIDEST, Claim, Job, jobs
+from study.plan import BENCHES, CLAIMS, ENCODED, ORDER, OWN_CLAIMS, PROTOCOL, SMALL, VARIANTS, WIDEST, Claim, Job, jobs
 from study.queue import Queue, work
 from study.results import encoders, held_results, kept
 from study.starts import held_starts, start, starts
@@ -903,6 +903,9 @@ def test_predictions_are_compared_pair_by_pair(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_run_says_all_it_was_trained_with(places: Places) -> None:
-    job = next(jobs("cpu"))
-    settings = settings_of(job, places, {"lr": 1e-3, "dropout": 0.3})
-    assert dataclasses.asdict(settings.recipe)["clip_norm"] == 5.0
+    job = Job("snli22k", "attention, unit vectors throughout", 0)
+    settings = settings_of(job, places, {"lr": 7e-4, "dropout": 0.15})
+    parts = (settings.recipe, settings.config, settings.data)
+    taken = {name: value for part in parts for name, value in dataclasses.asdict(part).items()}
+    expected = {**PROTOCOL, "lr": 7e-4, "dropout": 0.15, "unit_unknown": True, "unit_vectors": True}
+    assert {name: taken[name] for name in expected} == expected

@@ -41,11 +41,21 @@ def test_without_an_encoder_the_rows_on_one_are_left_out(command: Command, tmp_p
     left, places, workers = command()
     assert left == WITHOUT and len(left) < len(list(jobs("cpu")))
     assert (places.data, places.encoder, workers) == (tmp_path.resolve(), None, 2)
+    (tmp_path / "model.safetensors").touch()
     left, places, _ = command("--encoder", str(tmp_path))
     assert left == list(jobs("cpu")) and places.encoder == tmp_path.resolve()
 
 
+def test_a_folder_without_weights_is_no_encoder(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command("--encoder", str(tmp_path / "none"))
+    assert f"--encoder: expected a folder with *.safetensors, got {tmp_path / 'none'}" in capsys.readouterr().err
+
+
 def test_a_gpu_has_a_budget_of_its_own(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").touch()
     left, _, _ = command("--budget", "gpu", "--encoder", str(tmp_path))
     assert left == list(jobs("gpu")) != list(jobs("cpu"))
 

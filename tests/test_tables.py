@@ -100,6 +100,8 @@ def test_a_table_has_ours_beside_the_papers(trained: Path) -> None:
         assert row["options"] == options and row["parameters"] == runs[0]["parameters"]
     assert intra["parameters"] > vanilla["parameters"] and ensemble["parameters"] == 2 * vanilla["parameters"]
     assert ensemble["settings"] == vanilla["settings"]
+    for rate in ("pairs_per_second", "inference_pairs_per_second"):
+        assert ensemble[rate] == pytest.approx(vanilla[rate] / 2)
     text = (trained / "1.md").read_text()
     lines = text.splitlines()
     assert lines[0] == "# Table 1: two models and both together" and "A note." in lines

@@ -23,6 +23,8 @@ from nli_common.runs import Run, require_distinct, require_replaceable, write_js
 from nli_common.script import ReadsTags, Script
 
 UNFINISHED = "this run is not finished; these are its best weights so far"
+FIGURES = {"test", "data", "weights"}
+"""What tells a file of figures from anything else, a run's own metrics included."""
 UNTAGGED = "the run's pairs had part-of-speech tags, which this model reads; there are none here"
 
 
@@ -93,7 +95,7 @@ def evaluate_runs(
 
 def _require_figures(place: Path) -> None:
     """Nothing but earlier figures is replaced."""
-    if place.is_file() and "test" not in _held(place):
+    if place.is_file() and not FIGURES.issubset(_held(place)):
         raise InputError(f"--output {place}: holds something other than what evaluate writes; choose another file")
 
 
@@ -152,7 +154,7 @@ def _evaluate(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, 
     return _Evaluated(
         right,
         metrics_of(*rows, labels, corpus.phenomena),
-        sum(word not in known[0].index and word.lower() not in known[0].index for word in corpus.words),
+        len(lexicons[0]) - lexicons[0].num_known - (len(known[0]) - known[0].num_known),
         any(misses_tags(model, lexicons[0], corpus) for model in models),
     )
 

@@ -48,7 +48,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path 
     A symbolic link is replaced, not what it points to. What is no file, a device for one, is left alone.
 
     Raises:
-        InputError: if the system refuses, a full disk included; the old file is as it was.
+        InputError: if the system refuses, a full disk included; the old file is as it was, or whole at ``keep``.
     """
     temporary = path.with_name(f".{path.name}.{uuid4().hex}{TEMPORARY}")
     _clear_forgotten(path)

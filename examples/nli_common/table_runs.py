@@ -204,16 +204,19 @@ def _result(row: Row, settings: Settings, runs: Sequence[Run], others: Sequence[
         ]
         of_ensemble = {key: evaluate_on(settings.script, runs, corpus, key, vectors)[1] for key, corpus in corpora}
         figures = [{key: 100 * metrics["accuracy"] for key, metrics in of_ensemble.items()}]
+    members = len(runs) if row.ensemble else 1
     return {
         "row": row.name,
         "options": dict(row.options),
         "settings": settings.name,
-        "parameters": held[0]["parameters"] * (len(runs) if row.ensemble else 1),
+        "parameters": held[0]["parameters"] * members,
         "paper_parameters": row.parameters,
         "paper": list(row.paper),
         "ours": {key: [figure[key] for figure in figures if key in figure] for key in figures[0]},
-        "pairs_per_second": statistics.median(metrics["pairs_per_second"] for metrics in held),
-        "inference_pairs_per_second": statistics.median(metrics["inference_pairs_per_second"] for metrics in held),
+        "pairs_per_second": statistics.median(metrics["pairs_per_second"] for metrics in held) / members,
+        "inference_pairs_per_second": (
+            statistics.median(metrics["inference_pairs_per_second"] for metrics in held) / members
+        ),
     }
 
 
