@@ -13,6 +13,7 @@ from nli_common.errors import InputError
 from nli_common.inputs import fingerprint
 from nli_common.tokens import parse_leaves, split_text
 
+QUORA = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 HEADER = "gold_label\tsentence1\tsentence2\n"
 
 
@@ -155,16 +156,15 @@ def test_scitail(tmp_path: Path) -> None:
 
 
 def test_quora_release_with_quoted_line_ends_and_an_empty_question(tmp_path: Path) -> None:
-    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
-    text = header + '0\t1\t2\t"What\nis it?"\tWhat is it?\t1\n1\t3\t4\tWho?\t\t0\n2\t5\t6\tWho?\tWhy?\t0\n'
+    text = QUORA + '0\t1\t2\t"What\nis it?"\tWhat is it?\t1\n1\t3\t4\tWho?\t\t0\n2\t5\t6\tWho?\tWhy?\t0\n'
     first, second, third = read_pairs(write(tmp_path / "quora.tsv", text))
     assert first == Pair(["What", "is", "it", "?"], ["What", "is", "it", "?"], "duplicate")
     assert (second.label, third.label) == ("-", "not_duplicate")
     assert len(list(read_pairs(write(tmp_path / "quora.tsv", text + "\n\n")))) == 3, "blank lines"
     with pytest.raises(InputError, match=r"quora.tsv:2: expected 6 columns, got 2"):
-        list(read_pairs(write(tmp_path / "quora.tsv", header + "0\t1\n")))
+        list(read_pairs(write(tmp_path / "quora.tsv", QUORA + "0\t1\n")))
     with pytest.raises(InputError, match=r"quora.tsv:2: unknown label '7'"):
-        list(read_pairs(write(tmp_path / "quora.tsv", header + "0\t1\t2\ta\tb\t7\n")))
+        list(read_pairs(write(tmp_path / "quora.tsv", QUORA + "0\t1\t2\ta\tb\t7\n")))
 
 
 def test_quora_split_without_header(tmp_path: Path) -> None:
@@ -214,6 +214,12 @@ def test_quora_split_without_header(tmp_path: Path) -> None:
             HEADER + "duplicate\ta\tb\nneutral\ta\tb\n",
             r"a.tsv: the labels duplicate, neutral are not those of any one",
         ),
+        (
+            "a.tsv",
+            QUORA + "1\t1\t2\ta\tb\t0\n2\t3\t4\t" + "a " * 80_000 + "\tb\t0\n",
+            r"a.tsv:3: not tab-separated values: field larger than field limit",
+        ),
+        ("a.tsv", QUORA + '1\t1\t2\t"a\nb"\tb\t0\n2\t3\t4\n', r"a.tsv:4: expected 6 columns, got 3"),
     ],
 )
 def test_bad_files_name_file_and_line(tmp_path: Path, name: str, text: str | bytes, message: str) -> None:

@@ -152,10 +152,12 @@ def _headerless(lines: Lines, path: Path, columns: tuple[str, ...]) -> Iterator[
 
 def _quora_release(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]:
     """Its fields may be quoted, with line ends inside; a few of its questions are empty, and count as unlabelled."""
-    place = [1]
+    place = 1
 
     def text() -> Iterator[str]:
-        for place[0], line in lines:
+        nonlocal place
+        for number, line in lines:
+            place = number
             yield line + "\n"
 
     rows = csv.reader(text(), delimiter="\t")
@@ -165,15 +167,15 @@ def _quora_release(columns: list[str], lines: Lines, path: Path) -> Iterator[Pai
         except StopIteration:
             return
         except csv.Error as error:
-            raise InputError.at(path, place[0], f"not tab-separated values: {error}") from None
+            raise InputError.at(path, place, f"not tab-separated values: {error}") from None
         if not fields:
             continue
         if len(fields) != len(columns):
-            raise InputError.at(path, place[0], f"expected {len(columns)} columns, got {len(fields)}")
+            raise InputError.at(path, place, f"expected {len(columns)} columns, got {len(fields)}")
         row = dict(zip(columns, fields, strict=True))
         questions = split_text(row["question1"]), split_text(row["question2"])
         if all(questions):
-            yield _checked(Pair(*questions, row["is_duplicate"]), path, place[0])
+            yield _checked(Pair(*questions, row["is_duplicate"]), path, place)
         else:
             yield Pair(*questions, NO_LABEL)
 

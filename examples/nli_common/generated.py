@@ -60,8 +60,7 @@ NOUN_NUMBER = {noun: i for i, noun in enumerate((*NOUNS, *KINDS))}
 VERB_NUMBER = {verb: i for i, verb in enumerate((*VERBS, *ACTIONS, *COMPARISONS))}
 SYNONYM = {a: b for pair in SYNONYMS for a, b in (pair.split(), pair.split()[::-1])}
 ANTONYM = {a: b for pair in (*ANTONYMS, *OPPOSITES) for a, b in (pair.split(), pair.split()[::-1])}
-PLURAL = {noun: noun.removesuffix("fox") + "foxes" if noun == "fox" else noun + "s" for noun in (*NOUNS, *KINDS)}
-PLURAL["craftsman"] = "craftsmen"
+PLURAL = {noun: f"{noun}s" for noun in (*NOUNS, *KINDS)} | {"fox": "foxes", "craftsman": "craftsmen"}
 
 TAGS = (
     dict.fromkeys((*NOUNS, *KINDS, *PLACES), "NN")
