@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nli_common.errors import InputError
+from nli_common.reports import print_table
 from nli_common.runs import Run, differences, held_metrics, require_distinct
 
 
@@ -38,10 +39,13 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
             _require_alike([run for run, its in zip(runs, stems, strict=True) if its == stem])
     alike = Counter(stem.name for stem in dict.fromkeys(stems))
     columns: dict[str, list[dict[str, Any]]] = {}
+    tested = set()
     for stem, run in zip(stems, runs, strict=True):
         if Run(run).unfinished:
             raise InputError(f"{run}: this run is not finished; the command that began it goes on with it")
         split, metrics = held_metrics(Run(run).metrics)
+        if Run(run).config.exists():
+            tested.add(Run(run).read_config().get("data", {}).get(split))
         title = stem.name if alike[stem.name] == 1 else str(stem)
         columns.setdefault(title if split == "test" else f"{title} (dev)", []).append(metrics)
     rows = dict.fromkeys(key for column in columns.values() for metrics in column for key in accuracies(metrics))
@@ -52,10 +56,9 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
     for row in rows:
         cells = (cell([accuracies(metrics).get(row) for metrics in column]) for column in columns.values())
         table.add_row(row[1], *cells)
-    console = Console(markup=False, emoji=False)
-    if not console.is_terminal:  # a pipe or a file is as wide as the names
-        console.width = max(console.width, console.measure(table, options=console.options.update(width=10_000)).maximum)
-    console.print(table)
+    print_table(Console(markup=False, emoji=False), table)
+    if len(tested) > 1:
+        print("note: not all of these runs were tested on the same pairs", file=sys.stderr)
 
 
 def _require_alike(runs: Sequence[Path]) -> None:

@@ -5,6 +5,7 @@
 Writes ``reliability/spread.json``.
 """
 
+import argparse
 import json
 import tempfile
 from pathlib import Path
@@ -18,6 +19,7 @@ from reliability.cases import CASES
 
 def main() -> None:
     """Take every figure at full size and write them."""
+    argparse.ArgumentParser(prog="python -m reliability.spread", description=__doc__).parse_args()
     held = measure()
     path = Path(__file__).with_suffix(".json")
     temporary = path.with_suffix(".tmp")

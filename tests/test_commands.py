@@ -277,7 +277,9 @@ def test_evaluate_replaces_no_file_that_it_reads(run: Path, tmp_path: Path) -> N
         assert path.read_bytes() == held
 
 
-def test_a_name_says_how_predictions_and_figures_are_written(run: Path, tmp_path: Path) -> None:
+def test_a_name_says_how_predictions_and_figures_are_written(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pairs, script = tmp_path / "pairs.tsv", decomposable_attention.SCRIPT
     pairs.write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
     for name in ("out.tsv", "out.tsv.gz"):
@@ -286,8 +288,10 @@ def test_a_name_says_how_predictions_and_figures_are_written(run: Path, tmp_path
     for kind, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml"), ("PNG", b"\x89PNG")):
         predict_pair(script, Run(run), "a", "b", tmp_path / f"figure.{kind}")
         assert (tmp_path / f"figure.{kind}").read_bytes().startswith(start)
+    capsys.readouterr()
     with pytest.raises(InputError, match=r"figure.xyz: expected a name that ends in .png, .pdf, .svg"):
         predict_pair(script, Run(run), "a", "b", tmp_path / "figure.xyz")
+    assert capsys.readouterr().out == "", "nothing is predicted first"
 
 
 def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corpora: list[str], tmp_path: Path) -> None:
@@ -305,6 +309,60 @@ def test_evaluate_repeats_the_test_figures_and_takes_other_files(run: Path, corp
     assert done.returncode == 0 and "3 of 5 words are new and hashed; 1 pair without a label dropped" in done.stdout
     told = json.loads((run / "evaluation-other.json").read_text())
     assert told["vectors"] == fingerprint(run.parent / "v.npz")
+
+
+def test_figures_in_a_file_have_their_whole_names(run: Path, corpora: list[str], tmp_path: Path) -> None:
+    names = [f"{'monotone:' * 12}{end}" for end in ("up", "down")]
+    test = tmp_path / "monotone.tsv"
+    rows = "".join(f"neutral\ta\tb\t{name}\n" for name in names)
+    test.write_text(f"gold_label\tsentence1\tsentence2\tphenomenon\n{rows}")
+    done = run_script("evaluate", "--run", run, "--test", test, "--cache", corpora[1])
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[-3:-1]] == names
+    assert lines[-1] == f"written to {run / 'evaluation-monotone.json'}"
+
+
+def test_predict_takes_pairs_without_a_column_of_labels(run: Path, tmp_path: Path) -> None:
+    tsv, jsonl, output = tmp_path / "a.tsv", tmp_path / "a.jsonl", tmp_path / "out.tsv"
+    tsv.write_text("sentence1\tsentence2\na dog\ta cat\n")
+    jsonl.write_text('{"sentence1": "a dog", "sentence2": "a cat"}\n')
+    for pairs in (tsv, jsonl):
+        predict_file(decomposable_attention.SCRIPT, Run(run), pairs, None, output)
+        [row] = predicted(output)
+        assert (row["gold_label"], row["sentence1"], row["sentence2"]) == ("-", "a dog", "a cat")
+        with pytest.raises(InputError, match="no column gold_label"):
+            list(read_pairs(pairs))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--pairs", "200"], "--pairs 200: is for the generated corpus, and changes nothing with --train"),
+        (["--vector-size", "7"], "--vector-size 7: is for random vectors, and changes nothing with --vectors"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(
+    options: list[str], message: str, run: Path, corpora: list[str], tmp_path: Path
+) -> None:
+    given = ("train", *corpora, *FAST, "--vectors", run.parent / "v.npz", "--output", tmp_path / "run")
+    assert one_line(run_script(*given, *options)).strip() == f"error: {message}"
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_with_or_without_a_test_file_is_told_apart_by_it(run: Path, corpora: list[str], tmp_path: Path) -> None:
+    given = ("train", *FAST, "--vectors", run.parent / "v.npz", "--output")
+    assert corpora[-2] == "--test"
+    untested = tmp_path / "run"
+    assert run_script(*given, untested, *corpora[:-2]).returncode == 0
+    added, dropped = run_script(*given, untested, *corpora), run_script(*given, run, *corpora[:-2])
+    assert one_line(added).strip() == (
+        f"error: --output {untested}: holds a run without --test; test it with evaluate --run {untested} --test FILE, "
+        "or choose another folder"
+    )
+    assert one_line(dropped).strip() == f"error: --output {run}: holds a run with --test; choose another folder"
+    beside = run_script(run, untested, script=SCRIPT.with_name("compare.py"))
+    assert "note: not all of these runs were tested on the same pairs" in beside.stderr
+    assert run_script(run, script=SCRIPT.with_name("compare.py")).stderr == ""
 
 
 def test_a_run_of_each_device_is_read_on_it_and_on_the_cpu(device: str, corpora: list[str], tmp_path: Path) -> None:

@@ -40,12 +40,14 @@ def main(script: Script) -> None:
 
         Args:
             config: The model.
-            recipe: How it is trained: the paper's recipe with --train, and a short one for the generated corpus.
+            recipe: How it is trained: the paper's recipe with --train (train --train FILE --help shows it), and a short
+                one for the generated corpus.
             data: The files.
             seed: Seed of the initial weights, the order of the pairs, and dropout.
             output: Folder of this run: configuration, lexicon, weights, metrics.json, figures.
             checkpoint_seconds: Write a checkpoint this often, besides one at the end of each epoch.
         """
+        _require_used(data, script.data)
         train_run(script, config, recipe, data, seed, Run(output), checkpoint_seconds)
 
     def evaluate(
@@ -123,6 +125,14 @@ def main(script: Script) -> None:
             file=sys.stderr,
         )
         sys.exit(128 + number)
+
+
+def _require_used(data: Data, default: Data) -> None:
+    """Refuse options that would change nothing."""
+    if data.train is not None and data.pairs != default.pairs:
+        raise InputError(f"--pairs {data.pairs}: is for the generated corpus, and changes nothing with --train")
+    if data.vectors is not None and data.vector_size != default.vector_size:
+        raise InputError(f"--vector-size {data.vector_size}: is for random vectors, and changes nothing with --vectors")
 
 
 def _interrupt(number: int, frame: object) -> None:

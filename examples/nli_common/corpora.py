@@ -72,17 +72,22 @@ class Pair(NamedTuple):
     pair_id: str = ""
 
 
-def read_pairs(path: Path) -> Iterator[Pair]:
+def read_pairs(path: Path, *, labelled: bool = True) -> Iterator[Pair]:
     """The pairs of a file, in its order.
+
+    Args:
+        path: the file.
+        labelled: whether it must say a label for each pair; without, a file that has no ``gold_label`` will do.
 
     Raises:
         InputError: naming file and line, for whatever is not as the format says.
     """
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
     if suffixes[-1:] == [".jsonl"]:
-        return _from_rows(_jsonl(path), path)
+        rows = _jsonl(path)
+        return _from_rows(rows if labelled else _with_labels(rows), path)
     if suffixes[-1:] == [".tsv"]:
-        return _tsv(path)
+        return _tsv(path, labelled=labelled)
     raise InputError(f"{path}: expected a file named .jsonl, .tsv, .jsonl.gz or .tsv.gz")
 
 
@@ -97,6 +102,10 @@ def _jsonl(path: Path) -> Iterator[tuple[int, Row]]:
         if not isinstance(row, dict):
             raise InputError.at(path, number, f"expected a JSON object, got {type(row).__name__}")
         yield number, row
+
+
+def _with_labels(rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+    return ((number, {"gold_label": NO_LABEL, **row}) for number, row in rows)
 
 
 def _from_rows(rows: Iterator[tuple[int, Row]], path: Path) -> Iterator[Pair]:
@@ -117,7 +126,7 @@ def _is_raw_text(rows: Iterable[Row]) -> bool:
     return written_to_a_word > alone
 
 
-def _tsv(path: Path) -> Iterator[Pair]:
+def _tsv(path: Path, *, labelled: bool) -> Iterator[Pair]:
     lines = text_lines(path)
     first = next(lines, None)
     if first is None:
@@ -129,16 +138,16 @@ def _tsv(path: Path) -> Iterator[Pair]:
         return _headerless(chain([first], lines), path, columns=("premise", "hypothesis", "label"))
     if len(columns) == 4 and columns[0] in ("0", "1"):
         return _headerless(chain([first], lines), path, columns=("label", "premise", "hypothesis", "id"))
-    return _with_header(columns, lines, path)
+    return _with_header(columns, lines, path, labelled=labelled)
 
 
-def _with_header(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]:
-    _require(columns, path, 1)
+def _with_header(columns: list[str], lines: Lines, path: Path, *, labelled: bool) -> Iterator[Pair]:
+    _require(columns if labelled else [*columns, "gold_label"], path, 1)
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
         raise InputError.at(path, 1, f"{', '.join(twice)} should be the name of one column, but is that of several")
     rows = ((number, _row(columns, line, path, number)) for number, line in lines if line)
-    yield from _from_rows(rows, path)
+    yield from _from_rows(rows if labelled else _with_labels(rows), path)
 
 
 def _headerless(lines: Lines, path: Path, columns: tuple[str, ...]) -> Iterator[Pair]:

@@ -20,7 +20,7 @@ from nli_common.metrics import Metrics, metrics_of, predictions
 from nli_common.models import restore
 from nli_common.reports import print_metrics
 from nli_common.runs import Run, require_distinct, require_replaceable, write_json
-from nli_common.script import ReadsTags, Script
+from nli_common.script import Script, reads_tags
 
 UNFINISHED = "this run is not finished; these are its best weights so far"
 FIGURES = {"test", "data", "weights"}
@@ -76,10 +76,11 @@ def evaluate_runs(
             console.print(f"{run.folder}: {UNFINISHED}", soft_wrap=True)
     console.print(
         f"{evaluated.hashed:,} of {len(corpus.words):,} words are new and hashed; "
-        f"{corpus.dropped:,} {'pair' if corpus.dropped == 1 else 'pairs'} without a label dropped"
+        f"{corpus.dropped:,} {'pair' if corpus.dropped == 1 else 'pairs'} without a label dropped",
+        soft_wrap=True,
     )
     if evaluated.misses_tags:
-        console.print(UNTAGGED)
+        console.print(UNTAGGED, soft_wrap=True)
     if annotated is not None:
         metrics["per_phenomenon"] |= accuracy_by_category(annotated, evaluated.right)
     print_metrics(console, metrics, "test")
@@ -91,6 +92,7 @@ def evaluate_runs(
             "finished": not any(run.unfinished for run in runs),
         }
         write_json(place, {"test": metrics, **facts})
+        console.print(f"written to {place}", soft_wrap=True)
 
 
 def _require_figures(place: Path) -> None:
@@ -179,5 +181,4 @@ def lexicons_for(runs: Sequence[Run], corpus: Corpus, vectors: Path | None) -> l
 
 def misses_tags(model: nn.Module, lexicon: Lexicon, corpus: Corpus) -> bool:
     """Whether a model was trained to read part-of-speech tags, and these pairs have none."""
-    reads = any(isinstance(part, ReadsTags) and part.reads_tags for part in model.modules())
-    return reads and bool(lexicon.tags) and not corpus.tags
+    return reads_tags(model) and bool(lexicon.tags) and not corpus.tags

@@ -91,14 +91,24 @@ def shown(words: Sequence[str]) -> list[str]:
     return [word.encode("utf-8", "replace").decode() for word in short]
 
 
+def format_of(path: Path) -> str:
+    """What a figure of this name is written as.
+
+    Raises:
+        InputError: if the name does not end in one of the formats.
+    """
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise InputError(f"{path}: expected a name that ends in {', '.join(f'.{known}' for known in FORMATS)}")
+    return kind
+
+
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in one step, in the format that its name ends in.
 
     Raises:
         InputError: if the name has no such end.
     """
-    kind = path.suffix.removeprefix(".").lower()
-    if kind not in FORMATS:
-        raise InputError(f"{path}: expected a name that ends in {', '.join(f'.{known}' for known in FORMATS)}")
+    kind = format_of(path)
     FigureCanvasAgg(figure)
     write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format=kind))

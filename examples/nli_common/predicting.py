@@ -17,6 +17,7 @@ from nli_common.corpora import NO_LABEL, Pair, read_pairs, require_sentences
 from nli_common.data import Corpus, Sentence
 from nli_common.errors import InputError
 from nli_common.evaluating import UNFINISHED, UNTAGGED, lexicons_for, misses_tags
+from nli_common.figures import format_of
 from nli_common.files import write_atomically
 from nli_common.lexicon import Lexicon
 from nli_common.memory import memory_for
@@ -67,6 +68,8 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
             the run's own file.
     """
     require_replaceable("figure", figure, [run])
+    if figure is not None:
+        format_of(figure)
     pair = prepare_pair(script, run, premise, hypothesis)
     with memory_for(pair.premise, pair.hypothesis), torch.inference_mode():
         shares = pair.model(pair.premise, pair.hypothesis).softmax(-1)[0].tolist()
@@ -92,7 +95,7 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
         return
     require_replaceable("output", output, [run], pairs=pairs, vectors=vectors)
     labels = run.read_config()["labels"]
-    read = list(read_pairs(pairs))
+    read = list(read_pairs(pairs, labelled=False))
     for number, pair in enumerate(read, 1):
         require_sentences(pair, f"{pairs}, pair {number}")
     if not read:

@@ -24,6 +24,13 @@ def print_metrics(console: Console, metrics: Metrics, split: str) -> None:
     for group in (metrics["per_class"], metrics["per_phenomenon"]):
         for name, accuracy in group.items():
             table.add_row(f"  {name}", f"{100 * accuracy:.2f}")
+    print_table(console, table)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """A table as wide as its names, where it goes to a file or a pipe; a terminal's own width bounds it there."""
+    if not console.is_terminal:
+        console.width = max(console.width, console.measure(table, options=console.options.update(width=10_000)).maximum)
     console.print(table)
 
 

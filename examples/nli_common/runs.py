@@ -227,6 +227,13 @@ def differences(held: Mapping[str, Any], wanted: Mapping[str, Any], place: str =
 
 def _require_same(held: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
     for name, there, here in differences(held, wanted):
+        if (there is MISSING or here is MISSING) and name in [f"data.{file}" for file in FILES]:
+            option, way_out = name.removeprefix("data."), "choose another folder"
+            if there is MISSING:
+                way_out = f"test it with evaluate --run {folder} --test FILE, or {way_out}"
+            raise InputError(
+                f"--output {folder}: holds a run with{'out' if there is MISSING else ''} --{option}; {way_out}"
+            )
         if there is MISSING or here is MISSING:
             missing = "without" if there is MISSING else "with"
             raise InputError(

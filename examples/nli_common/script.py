@@ -83,6 +83,11 @@ class ReadsTags(Protocol):
         """Whether it does."""
 
 
+def reads_tags(model: nn.Module) -> bool:
+    """Whether some part of a model reads part-of-speech tags."""
+    return any(isinstance(part, ReadsTags) and part.reads_tags for part in model.modules())
+
+
 EXPLAINING = ("alignment", "propagated_features")
 """What a model that can be explained has one of."""
 

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -24,7 +25,7 @@ from nli_common.models import build, encoder_fingerprint
 from nli_common.recipe import Recipe
 from nli_common.reports import plot_first_pair, print_metrics
 from nli_common.runs import Run, held_metrics, write_json
-from nli_common.script import Script
+from nli_common.script import Script, reads_tags
 from nli_common.training import Trainer
 
 TRAIN_SAMPLE = 4_000
@@ -41,7 +42,9 @@ def train_run(
     """
     recipe = _with_rate(recipe, script, config)
     _require_options(recipe, seed, checkpoint_seconds)
-    # Every process has the same word vectors: sent round anew for each step, they would take most of its time.
+    # Every process has the same word vectors: sent round anew for each step, they would take most of its time. PyTorch
+    # has another name for this, which Accelerate does not know.
+    warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
     accelerator = Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)])
     _require_environment(accelerator)
     console = Console(quiet=not accelerator.is_main_process, highlight=False, markup=False, emoji=False)
@@ -92,6 +95,8 @@ def train_run(
             lexicon.save(run.lexicon)
         datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}
         parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        if reads_tags(model) and not corpora["train"].tags:
+            console.print("note: this model reads part-of-speech tags, and the training pairs have none")
         console.print(f"{parameters:,} trainable parameters, {len(lexicon):,} words of {lexicon.dim} dimensions")
         if data.vectors is not None:
             _print_coverage(console, lexicon)

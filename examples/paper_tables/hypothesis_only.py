@@ -20,7 +20,7 @@ TABLES: dict[str, Table] = {
             Row("Gaussian Transformer", script="gaussian_transformer"),
             Row("stacked alignment", script="stacked_alignment"),
         ),
-        note="Each with its paper's sizes and its own recipe.",
+        note="Each with its paper's sizes and its own recipe, but for options that are named above.",
         figure="points",
     )
 }
