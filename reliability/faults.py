@@ -28,7 +28,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from nli_common import commands
-from nli_common.tensors import load_tensors
+from nli_common.tensors import DAMAGED, load_tensors
 
 HERE = Path(__file__).parent
 FORKS = multiprocessing.get_context("forkserver")
@@ -187,6 +187,11 @@ class Tally:
         self.broken += not all(held.values())
         self.failures += [f"{what}: not {name}" for name, holds in held.items() if not holds]
 
+    def spoil(self, failure: str, strikes: int) -> None:
+        """Count what shows later, and so many strikes before it that seemed to break nothing."""
+        self.broken += strikes
+        self.failures.append(failure)
+
 
 def numbers(folder: Path) -> dict[str, Any]:
     """All that a run leaves but its speed: metrics, weights and lexicon byte for byte, the names of its files."""
@@ -199,15 +204,18 @@ def numbers(folder: Path) -> dict[str, Any]:
 
 def whole(folder: Path) -> bool:
     """Whether every file in the folder, and in those within it, is as it was meant; hidden files are not looked at."""
-    for path in folder.rglob("[!.]*"):
-        data = path.read_bytes() if path.is_file() else b""
-        if path.suffix == ".safetensors":
-            load_tensors(path)
-        elif path.suffix == ".json":
-            json.loads(data)
-        elif path.suffix == ".png":
-            assert data.endswith(b"IEND\xaeB`\x82"), path
-    return True
+    try:
+        return all(_readable(path) for path in folder.rglob("[!.]*") if path.is_file())
+    except DAMAGED:
+        return False
+
+
+def _readable(path: Path) -> bool:
+    if path.suffix == ".safetensors":
+        load_tensors(path)
+    elif path.suffix == ".json":
+        json.loads(path.read_bytes())
+    return path.suffix != ".png" or path.read_bytes().endswith(b"IEND\xaeB`\x82")
 
 
 def tidy(folder: Path) -> bool:
@@ -262,8 +270,11 @@ class Attack:
 
     def same(self, output: Path) -> bool:
         """Whether the same command, now undisturbed, ends in the uninterrupted run's numbers and files."""
-        done = self.run(output)
-        return done.code == 0 and numbers(output) == self.numbers
+        return self.reproduced(self.run(output), output)
+
+    def reproduced(self, done: Ended, output: Path) -> bool:
+        """Whether a command ended in the uninterrupted run's numbers and files."""
+        return done.code == 0 and _equal(numbers, output, self.numbers)
 
     def plain_command(self) -> Tally:
         """The same in a process of its own from the start."""
@@ -271,7 +282,7 @@ class Attack:
         script = HERE.parent / "examples" / f"{self.case.script}.py"
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
         subprocess.run([sys.executable, script, *self.case.train(output)], env=environment, capture_output=True)
-        tally.strike("plain command", same=numbers(output) == self.numbers)
+        tally.strike("plain command", same=_equal(numbers, output, self.numbers))
         return tally
 
     def kills_in_writes(self, every: int = 1) -> Tally:
@@ -284,25 +295,32 @@ class Attack:
         return tally
 
     def kills_at_random(self, kills: int, seed: int = 0) -> Tally:
-        """SIGKILL at random times, the same command each time; each second kill waits for a temporary file."""
-        tally, clock, runs = Tally(), random.Random(seed), 0
-        output = self.folder("random")
-        while tally.strikes < kills:
+        """SIGKILL at random times, the same command each time; each second kill waits for a temporary file.
+
+        Which of the kills in a folder spoilt it is not known: where its run ends in another way than it should, none of
+        them was survived.
+        """
+        tally, clock, unhurt, output = Tally(), random.Random(seed), 0, self.folder("random")
+        for _ in range(50 * kills):
+            if tally.strikes == kills:
+                break
             running = self.start(output)
             time.sleep(clock.uniform(0, self.seconds))
             if tally.strikes % 2:
                 while running.process.is_alive() and not list(output.glob("*.tmp*")):
                     pass
             running.send(signal.SIGKILL)
-            if running.ended().code == 0:
-                runs += 1
-                if numbers(output) != self.numbers:
-                    tally.failures.append(f"run {runs}: not same")
-                output = self.folder("random")
-            else:
-                tally.strike("random kill", whole=whole(output))
+            done = running.ended()
+            if done.code == -signal.SIGKILL:
+                intact = whole(output)
+                tally.strike("random kill", whole=intact)
+                unhurt += intact
+                continue
+            if not self.reproduced(done, output):
+                tally.spoil(f"run that ended with {done.code} after {tally.strikes} kills: not same", unhurt)
+            unhurt, output = 0, self.folder("random")
         if not self.same(output):
-            tally.failures.append("last run: not same")
+            tally.spoil("last run: not same", unhurt)
         return tally
 
     def full_disk(self, every: int = 1) -> Tally:
@@ -342,7 +360,7 @@ class Attack:
             done = self.run(output)
             said = [line for line in done.out.splitlines() if "going on from the one before it" in line]
             told = len(said) == 1 and "checkpoint.safetensors: not a checkpoint of this run" in said[0]
-            tally.strike(name, told=told, same=done.code == 0 and numbers(output) == self.numbers)
+            tally.strike(name, told=told, same=self.reproduced(done, output))
         output = self.copy()
         (output / "checkpoint.safetensors").unlink()
         tally.strike("no newest", same=self.same(output))
@@ -401,8 +419,8 @@ class Attack:
         ):
             output = self.folder("nan")
             done = self.run(output, None, *options)
-            tensors = [t for path in output.glob("*.safetensors") for t in load_tensors(path)[0].values()]
-            finite = all(bool(t.isfinite().all()) for t in tensors)
+            paths = output.glob("*.safetensors")
+            finite = whole(output) and all(bool(t.isfinite().all()) for p in paths for t in load_tensors(p)[0].values())
             line = done.one_line(2, f"the {name} became", "in epoch 1; try a lower --lr, in another folder")
             tally.strike(name, one_line=line, finite=finite, unfinished=not (output / "metrics.json").exists())
         return tally
@@ -417,7 +435,7 @@ class Attack:
         line = self.run(output).one_line(2, "another process is training there; wait for it, or choose another folder")
         held = {"one_line": line, "left_alone": _contents(output) == before}
         first.send(signal.SIGCONT)
-        tally.strike("second", **held, same=first.ended().code == 0 and numbers(output) == self.numbers)
+        tally.strike("second", **held, same=self.reproduced(first.ended(), output))
         return tally
 
     def read_only(self) -> Tally:
@@ -441,7 +459,7 @@ class Attack:
         held = {"one_line": done.one_line(2, "cannot be written (Permission denied)", "repeat the command")}
         held |= {"whole": whole(output)}
         again = self.start(output, powerless=True).ended()
-        tally.strike("in mid-run", **held, same=again.code == 0 and numbers(output) == self.numbers)
+        tally.strike("in mid-run", **held, same=self.reproduced(again, output))
         return tally
 
 
@@ -465,6 +483,14 @@ class TableAttack:
         words = ["table", "1", "--pairs", "100", "--vector-size", "6", "--seeds", "1", "--output", str(output)]
         return Running("decomposable_attention", [*words, "--options", *self.WORDS, f"lr={lr}"], self.work, fault)
 
+    def same(self, output: Path) -> bool:
+        """Whether the table's command, now undisturbed, ends in the uninterrupted table."""
+        return self.reproduced(self.run(output), output)
+
+    def reproduced(self, done: Ended, output: Path) -> bool:
+        """Whether a command ended in the uninterrupted table."""
+        return done.code == 0 and _equal(_table, output, self.numbers)
+
     def kills(self, every: int = 1) -> Tally:
         """SIGKILL at every instant of the table's writes, or at some; finished rows are not trained again."""
         tally, output = Tally(), self.work / "killed-table"
@@ -474,7 +500,7 @@ class TableAttack:
             code = self.run(output, Fault("kill", at)).code
             done = {path: path.stat().st_mtime_ns for path in output.glob("*/metrics.json")}
             held = {"killed": code == -signal.SIGKILL, "whole": whole(output)}
-            same = self.run(output).code == 0 and _table(output) == self.numbers and tidy(output)
+            same = self.same(output) and tidy(output)
             kept = all(path.stat().st_mtime_ns == changed for path, changed in done.items())
             tally.strike(f"instant {at}", **held, same=same, kept=kept)
         return tally
@@ -484,15 +510,14 @@ class TableAttack:
         tally, output = Tally(), self.work / "failing-table"
         done = self.run(output, lr="1e30")
         line = done.one_line(2, "row 'Our approach (vanilla)', seed 0: the loss became", "try a lower --lr")
-        tally.strike("failing row", one_line=line, whole=whole(output), same=self.run(output).code == 0)
-        tally.failures += [] if _table(output) == self.numbers else ["failing row: not same"]
+        tally.strike("failing row", one_line=line, whole=whole(output), same=self.same(output))
         output = self.work / "double-table"
         first = self.start(output)
         _wait_for(output, "*/checkpoint.safetensors")
         first.send(signal.SIGSTOP)
         line = self.run(output).one_line(2, "another process is training there")
         first.send(signal.SIGCONT)
-        tally.strike("second", one_line=line, same=first.ended().code == 0 and _table(output) == self.numbers)
+        tally.strike("second", one_line=line, same=self.reproduced(first.ended(), output))
         return tally
 
 
@@ -504,6 +529,14 @@ def _table(folder: Path) -> dict[str, Any]:
         row["ours"] = {key: value for key, value in row["ours"].items() if "seconds" not in key and "/" not in key}
     runs = [numbers(folder / f"{row['settings']}-seed0") for row in table["rows"]]
     return {"table": table, "runs": runs}
+
+
+def _equal(read: Callable[[Path], dict[str, Any]], folder: Path, expected: dict[str, Any]) -> bool:
+    """Whether a folder holds these numbers; one that lacks some of them, or has them damaged, does not."""
+    try:
+        return read(folder) == expected
+    except DAMAGED:
+        return False
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
