@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ SCRIPT = ROOT / "reliability" / "in_float64.py"
 RECIPE = ("--hidden-size", "20", "--dropout", "0", "--intra-attention", "--optimizer", "adagrad", "--lr", "0.05")
 PLAIN = (sys.executable,)
 BATCH = 16
+SAID = 2000
+"""Characters that are shown of the end of what a failed run says."""
 
 
 def torchrun() -> tuple[str, ...]:
@@ -92,17 +95,27 @@ def training(options: list[str], batch: int, epochs: int, output: Path) -> list[
 
 
 def run_and_kill(launcher: tuple[str, ...], arguments: list[str], checkpoint: Path) -> bool:
-    """Kill every process of a run soon after it has written a checkpoint; whether it was killed before its end."""
-    quiet = subprocess.DEVNULL
+    """Kill every process of a run soon after it has written a checkpoint; whether it was killed before its end.
+
+    Raises:
+        AssertionError: if it fails by itself.
+    """
     command = [*launcher, str(SCRIPT), *arguments, "--checkpoint-seconds", "0.02"]
     before = _written_at(checkpoint)
-    with subprocess.Popen(command, env=environment(), stdout=quiet, stderr=quiet) as process:
+    with (
+        tempfile.TemporaryFile() as errors,  # a pipe that nobody reads would fill
+        subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=errors) as process,
+    ):
         while process.poll() is None and _written_at(checkpoint) <= before:
             time.sleep(0.002)
         time.sleep(0.2)
         alive = process.poll() is None
         if alive:
             kill(process)
+        elif process.returncode:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace")[-SAID:]
+            raise AssertionError(f"the run ended with {process.returncode}: {said}")
     return alive
 
 

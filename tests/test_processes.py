@@ -118,6 +118,15 @@ def test_a_launched_script_ends_as_one_process_does_and_goes_on_when_killed(tmp_
     assert found["losses"] < 1e-12 and found["weights"] < 1e-7
 
 
+def test_a_launched_run_that_fails_is_told_with_what_it_said(tmp_path: Path) -> None:
+    """It would be started anew without end."""
+    options = write_corpora(tmp_path, train=20)
+    (tmp_path / "dev.tsv").unlink()
+    arguments = launched.training(options, 8, 1, tmp_path / "run")
+    with pytest.raises(AssertionError, match=r"the run ended with 2: [^$]*dev\.tsv: no such file"):
+        launched.run_and_kill(launched.PLAIN, arguments, tmp_path / "run" / "checkpoint.safetensors")
+
+
 def test_a_launched_table_is_written_and_printed_once(tmp_path: Path) -> None:
     """Its only row leaves a process that writes nothing nothing to wait for."""
     files = write_corpora(tmp_path, 64)
