@@ -39,6 +39,8 @@ SPREAD = 8 / math.sqrt(3)
 
 (Eight, and not six, since the movement is told from eight changes alone.)
 """
+LOOPED = 2
+"""Sentences of a batch that a loop over scalars computes as well."""
 MOVED = frozenset(
     {
         "Alias",
@@ -267,9 +269,15 @@ class Error:
 
 @dataclass(frozen=True)
 class Measured:
-    """One layer's errors by dtype, with the bounds on ``result``, ``gradient`` and ``parameters``."""
+    """One layer's errors by dtype, with the bounds on ``result``, ``gradient`` and ``parameters``.
+
+    Attributes:
+        draws: sentences that were computed in every dtype.
+        looped: those of them that a loop computed, too.
+    """
 
     draws: int
+    looped: int
     roundings: float
     bound: float
     gradient_bound: float
@@ -288,7 +296,7 @@ def measure(name: str, *, rounds: int, batch: int = 32, device: str = "cpu") -> 
     errors = {label: Error(0.0, 0.0, *(2 * [None if case.kink else 0.0])) for label in DTYPES}
     if case.loop is None:
         del errors["float64"]
-    roundings = 0.0
+    roundings, looped = 0.0, 0
     for seed in range(rounds):
         module, given = _drawn(case, seed, batch)
         base = run(module, given, backward=not case.kink)
@@ -299,7 +307,7 @@ def measure(name: str, *, rounds: int, batch: int = 32, device: str = "cpu") -> 
         roundings = max(roundings, base.roundings)
         for label, error in errors.items():
             if label == "float64":
-                _compare_with_loop(case, module, given, base, scales[ROUNDING["float32"]], terms, error)
+                looped += _compare_with_loop(case, module, given, base, scales[ROUNDING["float32"]], terms, error)
                 continue
             low = copy.deepcopy(module).to(DTYPES[label])
             lowered = moved_to(given, device, DTYPES[label])
@@ -310,7 +318,7 @@ def measure(name: str, *, rounds: int, batch: int = 32, device: str = "cpu") -> 
     bound = SPREAD * math.sqrt(1 + roundings)
     # Partial sums of random numbers, one after the other: s of them carry the roundings of s / 2 whole ones.
     summed = SPREAD * math.sqrt(1 + 7 * batch / 2)
-    return Measured(rounds * batch, roundings, bound, SPREAD * math.sqrt(2), summed, errors)
+    return Measured(rounds * batch, looped, roundings, bound, SPREAD * math.sqrt(2), summed, errors)
 
 
 def _drawn(case: Case, seed: int, batch: int, n: int = 7, m: int = 4) -> tuple[nn.Module, list[Given]]:
@@ -348,17 +356,19 @@ def _update(error: Error, ours: Run, exact: Run, scale: Run, terms: Sequence[Ten
 
 def _compare_with_loop(
     case: Case, module: nn.Module, given: Sequence[Given], base: Run, scale: Run, terms: Sequence[Tensor], error: Error
-) -> None:
-    """The first sentences of a batch, whose padding the loop never sees."""
+) -> int:
+    """The first sentences of a batch, whose padding the loop never sees; how many of them have words to compare."""
     assert case.loop is not None
+    compared = 0
     numbers = [x for x in given if isinstance(x, Tensor) and x.dtype.is_floating_point]
     masks = [x for x in given if isinstance(x, Tensor) and x.dtype == torch.bool]
     error.gradient = error.parameters = None
-    for row in range(2):
+    for row in range(LOOPED):
         keep = [masks[k][row] if masks else torch.ones(len(x[row]), dtype=torch.bool) for k, x in enumerate(numbers)]
         words = [x[row][real] for x, real in zip(numbers, keep, strict=True)]
         if not all(len(x) for x in words):
             continue
+        compared += 1
         expected = case.loop(module, *words)
         wanted = expected if isinstance(expected, tuple) else (expected,)
         for k, (y, z, s) in enumerate(zip(base.outputs, wanted, scale.outputs, strict=True)):
@@ -366,6 +376,7 @@ def _compare_with_loop(
             error.plain = max(error.plain, off / (ROUNDING["float64"] * float(y[row].abs().max())))
             allowed = s[row] + (terms[0][row] if terms else 0)
             error.result = max(error.result, off / (ROUNDING["float64"] * float(allowed.max())))
+    return compared
 
 
 # What the most hostile numbers do
@@ -573,6 +584,7 @@ def _lengths(name: str, label: str, device: str) -> Iterator[tuple[str, str]]:
 def page(held: Mapping[str, Any]) -> str:
     """The figures as a section of Markdown."""
     draws = max(row["draws"] for row in held["errors"].values())
+    looped = sorted(row["looped"] for row in held["errors"].values() if "float64" in row["errors"])
     parts = [
         "## Numbers",
         f"`{held['command']}`; torch {held['torch']}, {held['device']}.",
@@ -583,7 +595,7 @@ def page(held: Mapping[str, Any]) -> str:
         "that enters, parameters included, by one rounding, and its own size. In brackets, the same error in roundings "
         "of the largest number of the result alone. The bound is 8 √((1 + r) / 3) with r roundings for each number "
         "that enters: eight standard deviations of independent roundings. In the float64 column, slow loops over "
-        "scalars are the reference.",
+        f"scalars are the reference, for {looped[0]:,} to {looped[-1]:,} of the sentences.",
         _errors_table(held["errors"]),
         "Gradients with respect to the inputs, and with respect to parameters, which add up over the words of a "
         "batch, except where they jump, as at a rectified unit's kink. The unit is the effect on them of one rounding "

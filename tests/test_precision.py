@@ -1,12 +1,23 @@
 """Every public layer and function, and every model, in every dtype: rounding within its bound, nothing else."""
 
+import json
 import math
 from collections.abc import Callable
+from dataclasses import asdict, replace
 
 import pytest
 import torch
 from reliability import precision
-from reliability.precision import DTYPES, HOSTILE, garbage_matters, has_padding, measure, outcome, outcome_of_lengths
+from reliability.precision import (
+    DTYPES,
+    HOSTILE,
+    garbage_matters,
+    has_padding,
+    measure,
+    outcome,
+    outcome_of_lengths,
+    page,
+)
 from reliability.precision_cases import CASES, FUNCTIONS, IN_DOUBLE, LAYERS, MODELS, WITHOUT_ROUNDING
 
 import nlilayers
@@ -109,6 +120,24 @@ def test_an_error_beyond_rounding_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(precision.CASES, "masked_softmax", precision.Case(lambda: _Lowered(lowered), case.takes))
     measured = measure("masked_softmax", rounds=1, batch=16)
     assert measured.errors["float32"].result > 100 * measured.bound
+
+
+def test_the_page_tells_how_many_sentences_a_loop_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer than are drawn, and of those some without words."""
+    case, calls = CASES["GaussianSelfAttention"], []
+    assert case.loop is not None
+
+    def loop(layer: torch.nn.Module, words: torch.Tensor) -> list[list[float]]:
+        calls.append(words)
+        return case.loop(layer, words)
+
+    monkeypatch.setitem(precision.CASES, "GaussianSelfAttention", replace(case, loop=loop))
+    measured = measure("GaussianSelfAttention", rounds=4, batch=8)
+    assert measured.draws == 32 and measured.looped == len(calls) and 4 <= len(calls) <= 8
+    assert measure("DistancePrior", rounds=1, batch=8).looped == 0
+    held = json.loads((precision.HERE / "precision.json").read_text())
+    held["errors"]["GaussianSelfAttention"] = asdict(measured)
+    assert f"are the reference, for {len(calls)} to 32 of the sentences." in page(held)
 
 
 class _Lowered(torch.nn.Module):
