@@ -47,7 +47,7 @@ def page(held: dict[str, Any], plot: str) -> str:
     if "layers" in held:
         parts += [
             "## Other layers",
-            "Forward and backward pass on 64 sentences of 14 words.",
+            "Forward and backward pass. A shape is sentences × words × features, one for each input.",
             layer_table(held["layers"]),
             f"`CharNgramEmbedding(30).table` takes {held['vocabulary_table']['median']:.2f} s for 40,000 words"
             f"{'; the goal is at most 0.5 s' * (device == 'cpu')}.",
@@ -143,10 +143,11 @@ def kept_memory(held: dict[str, Any]) -> list[str]:
 def layer_table(rows: list[dict[str, Any]]) -> str:
     """A row for each layer and rival."""
     goals = ["goal"] * any(row["goal"] is not None for row in rows)
-    lines = [["layer", "rival", "ours, ms", "ours / rival", *goals]]
+    lines = [["layer", "rival", "shapes", "ours, ms", "ours / rival", *goals]]
     for row in rows:
-        ours = f"{1e3 * row['seconds']['ours']['median']:.2f}"
-        lines.append([row["layer"], row["rival"], ours, _ratio(row["ratio"]), *([_goal(row)] if goals else [])])
+        shapes = ", ".join(" × ".join(map(str, shape)) for shape in row["shapes"])
+        cells = [row["layer"], row["rival"], shapes, f"{1e3 * row['seconds']['ours']['median']:.2f}"]
+        lines.append([*cells, _ratio(row["ratio"]), *([_goal(row)] if goals else [])])
     return _table(lines)
 
 

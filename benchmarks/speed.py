@@ -117,8 +117,9 @@ def measure_layers(device: str, dtype: torch.dtype) -> Iterator[dict[str, Any]]:
     rows = []
     for case, comparison in layers.run(device, dtype):
         goal = case.goal if device == "cpu" else None
-        row = {"layer": case.name, "rival": case.rival, "goal": goal, "ratio": asdict(comparison.ratios[case.rival])}
-        rows.append(row | {"seconds": asdict(comparison)["seconds"]})
+        row = {"layer": case.name, "rival": case.rival, "shapes": case.shapes, "goal": goal}
+        ratio, seconds = asdict(comparison.ratios[case.rival]), asdict(comparison)["seconds"]
+        rows.append(row | {"ratio": ratio, "seconds": seconds})
         _say(f"{case.name} against {case.rival}", comparison.ratios[case.rival])
     spent, table = dict(layers.spent(device, dtype)), asdict(layers.vocabulary_table(device))
     yield {"layers": rows, "layers_spent": spent, "vocabulary_table": table}

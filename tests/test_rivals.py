@@ -212,8 +212,8 @@ def test_the_pages_goals_are_those_of_the_benchmarks() -> None:
 def built(rival: str) -> tuple[nn.Module, nn.Module, list[Tensor]]:
     """A layer, its rival and small batches of what both are given, in float64."""
     (case,) = (case for case in layers.CASES if case.rival == rival)
-    ours, other, shapes = case.build()
-    return ours.double(), other.double(), [torch.randn(2, 4 - k, s[2]).double() for k, s in enumerate(shapes)]
+    ours, other = case.build()
+    return ours.double(), other.double(), [torch.randn(2, 4 - k, s[2]).double() for k, s in enumerate(case.shapes)]
 
 
 def machine_weights(machine: nn.Module) -> list[Tensor]:
@@ -266,10 +266,19 @@ def test_each_case_measures_its_layer_against_its_rival(monkeypatch: pytest.Monk
         assert name == case.rival and type(ours).__name__ == case.name.partition("(")[0]
         assert type(rival) is not type(ours) and others == inputs
         assert {x.dtype for x in (*inputs, *ours.parameters(), *rival.parameters())} == {torch.bfloat16}
-        assert all(len(x) == layers.BATCH for x in inputs) and inputs[0].shape[1] == layers.LENGTH
+        assert tuple(x.shape for x in inputs) == case.shapes
 
 
-def test_the_page_tells_the_shapes_that_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("measured", sorted(MEASURED.parent.glob("speed-*.json")), ids=lambda path: path.stem)
+def test_the_page_tells_the_shapes_that_each_layer_was_measured_with(measured: Path) -> None:
+    text = page(json.loads(measured.read_text()), "plot.png")
+    for case in layers.CASES:
+        shapes = ", ".join(f"{batch} × {length} × {features}" for batch, length, features in case.shapes)
+        assert f"| {case.name} | {case.rival} | {shapes} |" in text
+    assert "| DecomposableAlign() | bmm and two softmaxes | 64 × 14 × 200, 64 × 8 × 200 |" in text
+
+
+def test_the_page_tells_the_words_of_the_table_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     spelled: list[Sequence[str]] = []
 
     def compare(ours: Callable[[], object], rivals: object, rounds: int) -> Comparison:
@@ -280,6 +289,5 @@ def test_the_page_tells_the_shapes_that_were_measured(monkeypatch: pytest.Monkey
     monkeypatch.setattr(layers.CharNgramEmbedding, "table", lambda self, words: spelled.append(words))
     layers.vocabulary_table("cpu")
     text = page(json.loads(MEASURED.read_text()), "plot.png")
-    assert f"on {layers.BATCH} sentences of {layers.LENGTH} words" in text
     assert f"for {len(spelled[0]):,} words" in text
     assert {len(word) for word in spelled[0]} == set(range(4, 10))

@@ -21,7 +21,7 @@ def whole(part: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("where", ["cpu", "cuda"])
 def test_goals_are_those_of_a_cpu(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = SimpleNamespace(name="layer", rival="rival", goal=0.5)
+    case = SimpleNamespace(name="layer", rival="rival", goal=0.5, shapes=((64, 14, 3),))
     compared = Comparison({"ours": ONE}, {"rival": ONE}, 1)
     monkeypatch.setattr(speed.attention, "run", lambda *_: [(2, n, compared) for n in (16, 17, 2048)])
     monkeypatch.setattr(speed, "peaks", lambda *_: [])
