@@ -32,18 +32,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=FULL_SIZE, help="mutated files for the readers")
     parser.add_argument("--lines", type=int, default=LINES, help="mutated files and folders for the command line")
-    parser.add_argument("--only", help="attack this reader again, with the inputs that it has among all of them")
+    parser.add_argument(
+        "--only", choices=names(), help="attack this reader again, with the inputs that it has among all of them"
+    )
     asked = parser.parse_args()
     if asked.only:
         held = json.loads(RESULT.read_text(encoding="utf-8"))
-        if held["torch"] != torch.__version__:
-            parser.error(f"--only: the others were attacked with torch {held['torch']}, this is {torch.__version__}")
+        for name, here in conditions(asked.inputs).items():
+            if held[name] != here:
+                parser.error(f"--only: the others were attacked with {name} {held[name]}, here it is {here}")
         held["readers"] |= fuzz(readers, asked.inputs, only=asked.only)
     else:
         held = attack(asked.inputs, asked.lines)
     text = json.dumps(held, indent=1) + "\n"
     write_atomically(RESULT, lambda temporary: temporary.write_text(text, encoding="utf-8"))
     print(page(held))
+
+
+def names() -> list[str]:
+    """Of all readers."""
+    with tempfile.TemporaryDirectory() as folder:
+        return list(readers(Path(folder)))
+
+
+def conditions(inputs: int) -> dict[str, Any]:
+    """What the figures of all readers have in common."""
+    return {"torch": torch.__version__, "inputs": inputs}
 
 
 def attack(inputs: int, lines: int) -> dict[str, Any]:
@@ -53,7 +67,7 @@ def attack(inputs: int, lines: int) -> dict[str, Any]:
         (folder / "pickles").mkdir()
         return {
             "command": "python -m reliability.hostile",
-            "torch": torch.__version__,
+            **conditions(inputs),
             "memory_bound": MEMORY_BOUND,
             "bombs": [found for bomb in bombs(folder) for found in explode_apart(bomb)],
             "pickles": pickles(folder / "pickles"),

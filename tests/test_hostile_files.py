@@ -426,6 +426,27 @@ def test_the_full_attack_found_nothing() -> None:
     assert all(row["kept"] for row in held["escapes"]) and not any(row["loaded"] for row in held["pickles"])
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--only", "none"], "argument --only: invalid choice: 'none'"),
+        (["--only", "weights", "--inputs", "70"], "the others were attacked with inputs 120000, here it is 70"),
+    ],
+)
+def test_one_reader_is_attacked_again_as_all_were(
+    options: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    held = json.loads(hostile.RESULT.read_text())
+    kept = tmp_path / "hostile.json"
+    kept.write_text(json.dumps(held | hostile.conditions(hostile.FULL_SIZE)))
+    before = kept.read_text()
+    monkeypatch.setattr(hostile, "RESULT", kept)
+    monkeypatch.setattr("sys.argv", ["hostile", *options])
+    with pytest.raises(SystemExit):
+        hostile.main()
+    assert told in capsys.readouterr().err and kept.read_text() == before
+
+
 def test_the_page_shows_what_was_found() -> None:
     held = json.loads(hostile.RESULT.read_text())
     held["readers"]["weights"] |= {"refused": 0, "failures": {"KeyError: 'x'": 3}}
