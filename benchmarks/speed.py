@@ -4,7 +4,8 @@
     python -m benchmarks.speed --device cuda --dtype bfloat16
     python -m benchmarks.speed --device cuda --parts compiled  # that part alone, beside what was measured before
 
-Writes ``benchmarks/speed-DEVICE-DTYPE.json`` after each part and, from it, the page and the plot in ``docs/speed``.
+Writes ``benchmarks/speed-DEVICE-DTYPE.json`` and, from it, the page and the plot in ``docs/speed``. Until all parts are
+measured, they are kept in ``speed-DEVICE-DTYPE.partial.json``, and the same command goes on from there if it was ended.
 """
 
 import argparse
@@ -16,7 +17,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,21 +55,37 @@ def main() -> None:
     parts = options.parts or possible
     if "layers" in parts and importlib.util.find_spec("torchfm") is None:
         parser.error("layers are compared with torchfm, too: pip install -c constraints.txt -e '.[dev,bench]'")
+    whole = set(parts) == set(possible)
+    partial = path.with_suffix(".partial.json")
     try:
         if not set(parts) <= set(possible):
             raise ValueError(
                 f"{options.dtype} on {options.device} has {', '.join(possible)} only, got {' '.join(parts)}"
             )
-        held = begun(path, conditions(options.device, options.dtype), whole=set(parts) == set(possible))
+        held = begun(partial if whole else path, conditions(options.device, options.dtype), whole=whole)
     except ValueError as error:
         parser.error(f"--parts: {error}")
+    finished = held.pop("finished", [])
     for part in parts:
+        if part in finished:
+            continue
         for found in PARTS[part](options.device, dtype):
             held |= found
-            text = json.dumps(held, indent=1) + "\n"
-            write_atomically(path, partial(Path.write_text, data=text))
+            if not whole:
+                _write(path, held)
+        finished.append(part)
+        if whole:
+            _write(partial, held | {"finished": finished})
+    _write(path, held)
+    if whole:
+        partial.unlink()
     write_page(path, PAGES)
     print((PAGES / f"{path.stem}.md").read_text())
+
+
+def _write(path: Path, held: dict[str, Any]) -> None:
+    text = json.dumps(held, indent=1) + "\n"
+    write_atomically(path, lambda temporary: temporary.write_text(text))
 
 
 def conditions(device: str, dtype: str) -> dict[str, Any]:
@@ -85,16 +101,18 @@ def conditions(device: str, dtype: str) -> dict[str, Any]:
 
 
 def begun(path: Path, shared: dict[str, Any], *, whole: bool) -> dict[str, Any]:
-    """The conditions, with what an earlier process measured under them, unless the whole is measured again.
+    """The conditions, with what an earlier process measured under them; of a whole, the parts that are finished.
 
     Raises:
-        ValueError: if there are other parts, measured under other conditions.
+        ValueError: if there are other parts, measured under other conditions, beside which some are measured.
     """
-    if whole or not path.exists():
+    if not path.exists():
         return shared
     held: dict[str, Any] = json.loads(path.read_text())
     for name, here in shared.items():
         if held.get(name) != here:
+            if whole:
+                return shared
             raise ValueError(f"the other parts in {path.name} have {name} {held.get(name)}, here it is {here}")
     return held | {"apart": True}
 

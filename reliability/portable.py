@@ -14,19 +14,23 @@ from typing import Any
 import onnxruntime
 import torch
 
+from nli_common.files import write_atomically
 from reliability import compiled, exported, limits, meta
 from reliability.subjects import LARGE, ONES, SMALL, Shape, Subject, subjects
 
+RESULT = Path(__file__).with_suffix(".json")
 TOLERANCE = 1e-5
 
 
 def main() -> None:
-    """Take every figure at full size, or those of the rows that are named and of the limits, and write them."""
+    """Take every figure at full size, or those of the rows that are named and of the limits, and write them.
+
+    Until all are there, they are kept in a file beside the last ones, and a run that was ended goes on from it.
+    """
     everything = subjects(full=True)
     parser = argparse.ArgumentParser(description="Compiled, exported, in ONNX and on the meta device.")
     parser.add_argument("rows", nargs="*", help=f"of {', '.join(everything)}; all if none is named")
     named = parser.parse_args().rows
-    path = Path(__file__).with_suffix(".json")
     torch.set_num_threads(1)
     conditions = {
         "torch": torch.__version__,
@@ -35,21 +39,30 @@ def main() -> None:
         "shapes": LARGE,
         "ones": ONES,
     }
-    before = json.loads(path.read_text()) if named else {}
-    for name, value in json.loads(json.dumps(conditions)).items() if named else ():
-        if before[name] != value:
-            parser.error(f"the other rows were measured with {name}={before[name]}, now it is {value}: name no rows")
-    kept = before.get("rows", {})
-    held: dict[str, Any] = {"command": "python -m reliability.portable", **conditions, "limits": limits.measured()}
+    path = RESULT if named else RESULT.with_suffix(".partial.json")
+    before = json.loads(path.read_text()) if named or path.exists() else {}
+    others = [name for name, here in json.loads(json.dumps(conditions)).items() if before and before[name] != here]
+    for name in others if named else ():
+        parser.error(
+            f"the other rows were measured with {name}={before[name]}, now it is {conditions[name]}: name no rows"
+        )
+    kept = {name: row for name, row in before.get("rows", {}).items() if name in everything and not others}
+    held: dict[str, Any] = {"command": "python -m reliability.portable", **conditions}
+    held |= {"limits": limits.measured(), "rows": kept}
     started = time.perf_counter()
-    for name in named or everything:
+    for name in named or [name for name in everything if name not in kept]:
         kept[name] = measured(everything[name], LARGE, "inductor")
         print(f"{time.perf_counter() - started:5.0f} s  {name}: {kept[name]}", flush=True)
         held["rows"] = {name: kept[name] for name in everything if name in kept}
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(held, indent=1) + "\n")
-        temporary.replace(path)
+        _write(path, held)
+    if not named:
+        path.replace(RESULT)
     print(page(held))
+
+
+def _write(path: Path, held: dict[str, Any]) -> None:
+    text = json.dumps(held, indent=1) + "\n"
+    write_atomically(path, lambda temporary: temporary.write_text(text))
 
 
 def measured(subject: Subject, shapes: tuple[Shape, ...], backend: str) -> dict[str, Any]:

@@ -9,8 +9,8 @@ PAGES = HERE.parent / "docs" / "reliability"
 
 
 def measured() -> list[Path]:
-    """What the attacks wrote, a file each."""
-    return sorted(HERE.glob("*.json"))
+    """What the attacks wrote when they were over, a file each."""
+    return sorted(path for path in HERE.glob("*.json") if not path.name.endswith(".partial.json"))
 
 
 def written(path: Path) -> str:

@@ -3,9 +3,12 @@
 The layers' own laws are in ``test_sequence_layers``; ``python -m reliability.portable`` has all of both at full size.
 """
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
-from reliability import compiled, exported, limits, meta
+from reliability import compiled, exported, limits, meta, portable
 from reliability.cases import CASES
 from reliability.portable import TOLERANCE
 from reliability.subjects import ONES, SMALL, Subject, deviation, gradients, subject
@@ -120,3 +123,37 @@ def test_a_convolution_is_compiled_again_for_fewer_than_sixteen_rows() -> None:
 
 def test_inductor_compiles_sums_of_more_than_4096_numbers_again() -> None:
     assert [limits.graphs_of_a_prior(lengths) for lengths in ((41, 64), (41, 65))] == [1, 2]
+
+
+def test_a_whole_that_was_ended_goes_on_from_its_last_row_and_then_replaces_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def measured(name: str, *_: object) -> dict[str, object]:
+        asked.append(name)
+        if asked == ["one", "two"]:
+            raise KeyboardInterrupt
+        return {"graphs": len(asked)}
+
+    kept, partial = tmp_path / "portable.json", tmp_path / "portable.partial.json"
+    kept.write_text(json.dumps({"old": True}))
+    monkeypatch.setattr(portable, "RESULT", kept)
+    monkeypatch.setattr(portable, "subjects", lambda full: {"one": "one", "two": "two"})
+    monkeypatch.setattr(portable, "measured", measured)
+    monkeypatch.setattr(portable, "page", lambda held: "")
+    monkeypatch.setattr(limits, "measured", dict)
+    monkeypatch.setattr("sys.argv", ["portable"])
+    with pytest.raises(KeyboardInterrupt):
+        portable.main()
+    assert json.loads(kept.read_text()) == {"old": True} and partial.exists()
+    portable.main()
+    assert asked == ["one", "two", "two"] and not partial.exists()
+    assert json.loads(kept.read_text())["rows"] == {"one": {"graphs": 1}, "two": {"graphs": 3}}
+    monkeypatch.setattr("sys.argv", ["portable", "one"])
+    portable.main()
+    assert json.loads(kept.read_text())["rows"] == {"one": {"graphs": 4}, "two": {"graphs": 3}}
+    partial.write_text(json.dumps(json.loads(kept.read_text()) | {"torch": "another"}))
+    monkeypatch.setattr("sys.argv", ["portable"])
+    portable.main()
+    assert asked == ["one", "two", "two", "one", "one", "two"] and not partial.exists()

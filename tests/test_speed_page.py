@@ -1,16 +1,18 @@
 """The pages of speed are what the measurements say, and nothing else."""
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from benchmarks import speed
 from benchmarks.report import padded_tables, page, plot_lengths, write_page
 from benchmarks.speed import PARTS, begun, main, possible_parts
 from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parent.parent
-MEASURED = sorted((ROOT / "benchmarks").glob("speed-*.json"))
+MEASURED = sorted((ROOT / "benchmarks").glob("speed-*[0-9].json"))
 
 
 @pytest.mark.parametrize("measured", MEASURED, ids=lambda path: path.stem)
@@ -97,10 +99,44 @@ def test_parts_of_a_page_were_measured_under_the_same_conditions(tmp_path: Path)
     path = tmp_path / "speed.json"
     assert begun(path, SHARED, whole=False) == SHARED
     path.write_text(json.dumps(SHARED | {"layers": [1]}))
-    assert begun(path, SHARED, whole=True) == SHARED
     assert begun(path, SHARED, whole=False) == SHARED | {"layers": [1], "apart": True}
+    assert begun(path, SHARED | {"machine": "another"}, whole=True) == SHARED | {"machine": "another"}
     with pytest.raises(ValueError, match=r"the other parts in speed.json have machine one, here it is another"):
         begun(path, SHARED | {"machine": "another"}, whole=False)
+
+
+def test_a_whole_that_was_ended_goes_on_from_its_last_part_and_then_replaces_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+
+    def part(name: str, ends: bool = False) -> Callable[..., Iterator[dict[str, object]]]:
+        def measure(device: str, dtype: torch.dtype) -> Iterator[dict[str, object]]:
+            measured.append(name)
+            yield {name: [len(measured)]}
+            if ends:
+                raise KeyboardInterrupt
+
+        return measure
+
+    kept, partial = tmp_path / "speed-cpu-float32.json", tmp_path / "speed-cpu-float32.partial.json"
+    kept.write_text(json.dumps({"old": True}))
+    monkeypatch.setattr(speed, "HERE", tmp_path)
+    monkeypatch.setattr(speed, "PAGES", tmp_path)
+    monkeypatch.setattr(speed, "PARTS", {"one": part("one"), "two": part("two", ends=True)})
+    monkeypatch.setattr(speed, "conditions", lambda *_: dict(SHARED))
+    monkeypatch.setattr(speed, "write_page", lambda path, folder: path.with_suffix(".md").write_text("page"))
+    monkeypatch.setattr("sys.argv", ["speed"])
+    with pytest.raises(KeyboardInterrupt):
+        main()
+    assert json.loads(kept.read_text()) == {"old": True} and partial.exists()
+    monkeypatch.setitem(speed.PARTS, "two", part("two"))
+    main()
+    assert measured == ["one", "two", "two"] and not partial.exists()
+    assert json.loads(kept.read_text()) == SHARED | {"one": [1], "two": [3], "apart": True}
+    monkeypatch.setattr("sys.argv", ["speed", "--parts", "one"])
+    main()
+    assert json.loads(kept.read_text()) == SHARED | {"one": [4], "two": [3], "apart": True}
 
 
 def test_the_plot_has_times_by_token_on_the_left_and_peaks_on_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
