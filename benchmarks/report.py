@@ -10,6 +10,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import StrMethodFormatter
 
+from nli_common.figures import save_figure
+from nli_common.files import write_atomically
+
 NOT_IN_TF32 = " That product is not rounded to TF32, as LSTMs and PyTorch's convolutions are there."
 
 
@@ -19,7 +22,8 @@ def write_page(measured: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if "memory" in held:
         plot_lengths(held, folder / f"{measured.stem}.png")
-    (folder / f"{measured.stem}.md").write_text(page(held, f"{measured.stem}.png"))
+    text = page(held, f"{measured.stem}.png")
+    write_atomically(folder / f"{measured.stem}.md", lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def page(held: dict[str, Any], plot: str) -> str:
@@ -241,7 +245,7 @@ def plot_lengths(held: dict[str, Any], path: Path) -> None:
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=len(times), frameon=False)
     left.set_title("forward and backward")
     right.set_title("of one sentence")
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
     plt.close(figure)
 
 

@@ -16,11 +16,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.memory import held_at_most
+from nli_common.files import write_atomically
 
 HERE = Path(__file__).parent
 
@@ -159,8 +161,8 @@ def main() -> None:
         "jsonl_bytes": size,
         "runs": runs,
     }
-    (HERE / "scale.json").write_text(json.dumps(result, indent=2) + "\n")
-    (HERE / "scale.md").write_text(table(result))
+    for name, text in (("scale.json", json.dumps(result, indent=2) + "\n"), ("scale.md", table(result))):
+        write_atomically(HERE / name, partial(Path.write_text, data=text, encoding="utf-8"))
     print(table(result))
 
 

@@ -2,7 +2,10 @@
 
 import importlib
 import json
+from functools import partial
 from pathlib import Path
+
+from nli_common.files import write_atomically
 
 HERE = Path(__file__).parent
 PAGES = HERE.parent / "docs" / "reliability"
@@ -23,7 +26,7 @@ def written(path: Path) -> str:
 def main() -> None:
     """Write every page."""
     for path in measured():
-        (PAGES / f"{path.stem}.md").write_text(written(path))
+        write_atomically(PAGES / f"{path.stem}.md", partial(Path.write_text, data=written(path), encoding="utf-8"))
 
 
 if __name__ == "__main__":

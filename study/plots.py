@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.ticker import MaxNLocator
 
+from nli_common.figures import save_figure
 from study.peers import OTHER, PEERS
 from study.plan import ABLATIONS, AVERAGED, BENCHES, ENCODED, HALVED, MODELS, READERS, VARIANTS
 from study.results import Results, aligned
@@ -55,7 +56,7 @@ def plot_models(results: Results, path: Path) -> None:
         axes.grid(alpha=0.3)
     figure.suptitle("test accuracy, %", fontsize="medium")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), frameon=False, ncols=2, loc="outside lower center")
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
     plt.close(figure)
 
 
@@ -72,7 +73,7 @@ def plot_curves(bench: str, results: Results, path: Path) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
     plt.close(figure)
 
 
@@ -106,5 +107,5 @@ def plot_alignments(results: Results, path: Path) -> None:
         empty[0].legend(**legend, loc="center left")
     else:
         figure.legend(**legend, fontsize=8, loc="outside right upper")
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
     plt.close(figure)

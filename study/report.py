@@ -1,7 +1,9 @@
 """The study's pages and pictures, from what is kept of its runs."""
 
+from functools import partial
 from pathlib import Path
 
+from nli_common.files import write_atomically
 from study.pages import alignments, claims, models, priors, transfer, tuning
 from study.plots import plot_alignments, plot_curves, plot_models
 from study.results import held_results
@@ -19,4 +21,5 @@ def write(folder: Path = PAGES) -> None:
     plot_alignments(found, folder / "alignments.png")
     for page in (models, claims, transfer, alignments, priors, tuning):
         name = page.__name__.rpartition(".")[2]
-        (folder / f"{name}.md").write_text(page.page(found), encoding="utf-8")
+        write = partial(Path.write_text, data=page.page(found), encoding="utf-8")
+        write_atomically(folder / f"{name}.md", write)

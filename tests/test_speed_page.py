@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarks import speed
+from benchmarks import report, speed
 from benchmarks.report import padded_tables, page, plot_lengths, write_page
 from benchmarks.speed import PARTS, begun, main, possible_parts
 from matplotlib.figure import Figure
@@ -141,7 +141,7 @@ def test_a_whole_that_was_ended_goes_on_from_its_last_part_and_then_replaces_the
 
 def test_the_plot_has_times_by_token_on_the_left_and_peaks_on_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Figure] = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    monkeypatch.setattr(report, "save_figure", lambda figure, path: drawn.append(figure))
     rows = [
         {"batch": batch, "length": length, "seconds": {"ours": {"median": 1e-3}, "other": {"median": 4e-3}}}
         for batch, length in ((10, 100), (1, 500))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from study import plots
 from study.plots import plot_alignments, plot_curves, plot_models
 
 PUBLIC = "public implementation, mean"
@@ -15,7 +16,7 @@ PUBLIC = "public implementation, mean"
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     figures: list[Figure] = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
+    monkeypatch.setattr(plots, "save_figure", lambda figure, path: figures.append(figure))
     return figures
 
 
