@@ -12,7 +12,7 @@ import torch.multiprocessing as mp
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Shard, distribute_module, distribute_tensor
+from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 import nlilayers
@@ -53,16 +53,6 @@ NETS: dict[str, Callable[[], nn.Module]] = {
     "GaussianTransformer": MODELS["GaussianTransformer"].build,
     "GatedCNN": MODELS["GatedCNN"].build,
 }
-WIDE: dict[str, Callable[[], nn.Module]] = {
-    "GaussianSelfAttention": lambda: nlilayers.GaussianSelfAttention(64, 4, bias=True),
-    "GatedConvBlock": lambda: nlilayers.GatedConvBlock(64, 32),
-    "GatedConvBlock, no output gate": lambda: nlilayers.GatedConvBlock(64, 32, output_gate=False),
-    "FactorizationMachine": lambda: nlilayers.FactorizationMachine(2048, 5),
-    "AlignmentFactorization": lambda: nlilayers.AlignmentFactorization(2048, 5),
-    "Highway": lambda: nlilayers.Highway(64, 32, 2),
-    "DistancePrior": lambda: nlilayers.DistancePrior(8),
-}
-"""Layers with so many numbers that these show what they were drawn from."""
 WAYS = ("DistributedDataParallel", "fully_shard")
 
 
@@ -70,7 +60,7 @@ def spread_training(steps: int) -> dict[tuple[str, str], dict[str, float]]:
     """Each net trained each way: the largest difference of its losses, and of its parameters, to one process."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        mp.spawn(_run, args=(_train_all, folder, steps), nprocs=PROCESSES)
+        together(_train_all, folder, steps)
         found = {}
         for net in NETS:
             alone = _train(net, None, steps)
@@ -86,26 +76,6 @@ def spread_training(steps: int) -> dict[tuple[str, str], dict[str, float]]:
     return found
 
 
-def sharded_starts() -> dict[str, dict[str, tuple[Tensor, Tensor]]]:
-    """Each layer's parameters, made by one process, and made on the meta device, sharded and reset by two."""
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(_run, args=(_start_all, Path(folder)), nprocs=PROCESSES)
-        sharded = torch.load(Path(folder) / "starts.pt")
-    found = {}
-    for layer, build in WIDE.items():
-        torch.manual_seed(0)
-        found[layer] = {name: (p.detach(), sharded[layer][name]) for name, p in build().named_parameters()}
-    return found
-
-
-def share_of_a_batch() -> float:
-    """A gated convolution on a batch of which each process has a part: the largest difference to one process."""
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(_run, args=(_convolve, Path(folder)), nprocs=PROCESSES)
-        found: dict[str, Tensors] = torch.load(Path(folder) / "convolved.pt")
-    return difference(found["shared"], found["whole"])
-
-
 def refusal_of_scalars() -> str:
     """What ``fully_shard`` says of a layer with a scalar parameter, in a group of one process."""
     with tempfile.TemporaryDirectory() as name:
@@ -117,6 +87,11 @@ def refusal_of_scalars() -> str:
         finally:
             dist.destroy_process_group()
     return ""
+
+
+def together(task: Callable[..., None], folder: Path, *arguments: Any) -> None:
+    """Do a task in processes of one group, to their end; it is given the folder, in which they meet, and the rest."""
+    mp.spawn(_run, args=(task, folder, *arguments), nprocs=PROCESSES)
 
 
 def _join(rank: int, size: int, folder: Path) -> None:
@@ -135,40 +110,10 @@ def _run(rank: int, task: Callable[..., None], folder: Path, *arguments: Any) ->
 def _train_all(folder: Path, steps: int) -> None:
     for net in NETS:
         for way in WAYS:
-            _save(_train(net, way, steps), folder / f"{net} {way}.pt")
+            save(_train(net, way, steps), folder / f"{net} {way}.pt")
 
 
-def _start_all(folder: Path) -> None:
-    mesh, starts = init_device_mesh("cpu", (PROCESSES,)), {}
-    for layer, build in WIDE.items():
-        torch.manual_seed(0)
-        with torch.device("meta"):
-            module = build()
-        fully_shard(_with_axes(module), mesh=mesh)
-        module.to_empty(device="cpu")
-        for part in reversed(list(module.modules())):
-            if hasattr(part, "reset_parameters"):
-                part.reset_parameters()
-        starts[layer] = {name: _whole(p.detach()) for name, p in module.named_parameters()}
-    _save(starts, folder / "starts.pt")
-
-
-def _convolve(folder: Path) -> None:
-    torch.manual_seed(0)
-    mesh, x = init_device_mesh("cpu", (PROCESSES,)), torch.randn(4, 5, 8, dtype=torch.float64)
-    block = nlilayers.GatedConvBlock(8, 8, dtype=torch.float64)
-
-    def with_gradients(x: Tensor) -> Tensors:
-        hidden, _ = block(x)
-        gradients = torch.autograd.grad(hidden.square().sum(), list(block.parameters()))
-        return tuple(_whole(y.detach()) for y in (hidden, *gradients))
-
-    whole = with_gradients(x)
-    distribute_module(block, mesh)
-    _save({"whole": whole, "shared": with_gradients(distribute_tensor(x, mesh, [Shard(0)]))}, folder / "convolved.pt")
-
-
-def _with_axes(model: nn.Module) -> nn.Module:
+def with_axes(model: nn.Module) -> nn.Module:
     """The model with an axis for each scalar parameter, as ``fully_shard`` asks for."""
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
@@ -177,7 +122,7 @@ def _with_axes(model: nn.Module) -> nn.Module:
     return model
 
 
-def _save(found: dict[str, Any], path: Path) -> None:
+def save(found: dict[str, Any], path: Path) -> None:
     """What all processes know, written by the first."""
     if dist.get_rank() == 0:
         torch.save(found, path)
@@ -194,7 +139,7 @@ def _train(net: str, way: str | None, steps: int) -> Trained:
         called = DistributedDataParallel(model)
     elif way == "fully_shard":
         mesh = init_device_mesh("cpu", (size,))
-        for layer in _layers(_with_axes(model)):
+        for layer in _layers(with_axes(model)):
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
@@ -211,7 +156,7 @@ def _train(net: str, way: str | None, steps: int) -> Trained:
             mean /= size
         optimizer.step()
         losses.append(mean)
-    whole = {name: _whole(p.detach()) for name, p in model.named_parameters()}
+    whole = {name: whole_of(p.detach()) for name, p in model.named_parameters()}
     if way == "fully_shard":
         whole = {name: p.reshape(q.shape) for (name, p), q in zip(whole.items(), start, strict=True)}
     moved = max(float((p - q).abs().max()) for p, q in zip(whole.values(), start, strict=True))
@@ -233,7 +178,8 @@ def _layers(model: nn.Module) -> Iterator[nn.Module]:
             yield module
 
 
-def _whole(x: Tensor) -> Tensor:
+def whole_of(x: Tensor) -> Tensor:
+    """The tensor, of which each process may have a shard."""
     return x.full_tensor() if isinstance(x, DTensor) else x
 
 

@@ -19,7 +19,6 @@ from reliability import compiled, exported, limits, meta
 from reliability.subjects import LARGE, ONES, SMALL, Shape, Subject, subjects
 
 RESULT = Path(__file__).with_suffix(".json")
-TOLERANCE = 1e-5
 
 
 def main() -> None:

@@ -336,12 +336,6 @@ FUNCTIONS: Mapping[str, Case] = {
     "masked_max": _function(masking.masked_max, "b n d", "?b n"),
     "zero_padding": _function(masking.zero_padding, "b n d", "?b n"),
 }
-WITHOUT_ROUNDING = frozenset(
-    {"char_ngrams", "code_points", "distance_buckets", "fnv1a", "lengths_to_mask", "pair_mask", "token_distances"}
-)
-"""Public functions of integers and truth values."""
-IN_DOUBLE = frozenset({"smallest_window", "discarded_mass_bound"})
-"""Public functions that compute in float64 whatever comes, and return numbers of Python."""
 
 
 def _lexicon() -> Lexicon:

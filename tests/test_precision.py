@@ -18,7 +18,7 @@ from reliability.precision import (
     outcome_of_lengths,
     page,
 )
-from reliability.precision_cases import CASES, FUNCTIONS, IN_DOUBLE, LAYERS, MODELS, WITHOUT_ROUNDING
+from reliability.precision_cases import CASES, FUNCTIONS, LAYERS, MODELS
 
 import nlilayers
 import oracles
@@ -41,6 +41,12 @@ from strategies import normal
 every_case = pytest.mark.parametrize("name", CASES)
 every_model = pytest.mark.parametrize("name", MODELS)
 halves = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+WITHOUT_ROUNDING = frozenset(
+    {"char_ngrams", "code_points", "distance_buckets", "fnv1a", "lengths_to_mask", "pair_mask", "token_distances"}
+)
+"""Public functions of integers and truth values."""
+IN_DOUBLE = frozenset({"smallest_window", "discarded_mass_bound"})
+"""Public functions that compute in float64 whatever comes, and return numbers of Python."""
 POLYNOMIAL = "StackedAlignment"
 """Its second block factorizes products of what the first has factorized, a high power of the words' numbers."""
 ATTENTIVE = [

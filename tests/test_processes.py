@@ -22,6 +22,7 @@ from nli_common.errors import InputError
 from nli_common.runs import Run
 from nlilayers import FactorizationMachine
 from runs import ROOT, write_corpora
+from sharded import sharded_starts, share_of_a_batch
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
@@ -94,7 +95,7 @@ def test_weights_that_do_not_fit_are_refused_by_their_key_in_one_line(tmp_path: 
 
 def test_sharded_parameters_start_as_whole_ones_do() -> None:
     """Where a part of one is written to, what is written is lost."""
-    for layer, parameters in parallel.sharded_starts().items():
+    for layer, parameters in sharded_starts().items():
         for name, (whole, sharded) in parameters.items():
             if len(whole.unique()) < 4:
                 assert torch.equal(sharded.reshape(whole.shape), whole), (layer, name)
@@ -104,7 +105,7 @@ def test_sharded_parameters_start_as_whole_ones_do() -> None:
 
 
 def test_processes_share_the_sentences_of_a_convolution() -> None:
-    assert parallel.share_of_a_batch() < 1e-12
+    assert share_of_a_batch() < 1e-12
 
 
 def test_fully_shard_takes_no_scalar_parameter() -> None:
