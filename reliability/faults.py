@@ -6,6 +6,7 @@ Writes ``reliability/faults.json``. Every run is the command line of an example 
 that has imported the library and done nothing else; one plain command line tells whether that makes a difference.
 """
 
+import argparse
 import ctypes
 import errno
 import importlib
@@ -597,6 +598,7 @@ TABLE = {
 
 def main() -> None:
     """Every attack on every case."""
+    argparse.ArgumentParser(prog="python -m reliability.faults", description=__doc__).parse_args()
     # Each fork imports this file under one more name.
     os.environ["PYTHONWARNINGS"] = "ignore::RuntimeWarning:runpy"
     rows = []
