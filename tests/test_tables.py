@@ -242,6 +242,13 @@ def test_other_files_are_tested_with_the_tables_vectors(
     assert asked == [(source, tmp_path / "v.npz") for source in ("dev", "test", "also 1")]
 
 
+def test_a_table_of_other_options_is_not_replaced(trained: Path, data: Data) -> None:
+    before = {path: path.read_bytes() for path in trained.iterdir() if path.is_file()}
+    with pytest.raises(InputError, match=r"1.json has a table with options .*; choose another folder"):
+        run_table(TABLED, "1", data, [data.dev], [], 2, [*SMALL, "dropout=0.1"], trained)
+    assert {path: path.read_bytes() for path in trained.iterdir() if path.is_file()} == before
+
+
 def test_a_file_is_tested_again_with_other_vectors(
     trained: Path, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def run_table(
     with contextlib.ExitStack() as held:
         if main:
             held.callback(claim(output, f".{name}.lock", [f".{name}.*{TEMPORARY}"]).release)
+            _require_same_table(output / f"{name}.json", facts)
         done: list[dict[str, Any]] = []
         for place, (row, settings) in enumerate(zip(table.rows, rows, strict=True), start=1):
             runs = [Run(output / f"{settings.name}-seed{seed}") for seed in range(seeds)]
@@ -101,6 +102,19 @@ def run_table(
         if main:
             console.print((output / f"{name}.md").read_text(encoding="utf-8"), soft_wrap=True)
         accelerator.wait_for_everyone()
+
+
+def _require_same_table(path: Path, facts: Mapping[str, Any]) -> None:
+    """Raise an ``InputError`` if this would replace a table of other options, or of another corpus."""
+    if not path.exists():
+        return
+    held = read_json(path)
+    for fact in ("options", "corpus"):
+        if held.get(fact) != facts[fact]:
+            raise InputError(
+                f"--output {path.parent}: {path.name} has a table with {fact} {held.get(fact)!r}, "
+                f"where this one has {facts[fact]!r}; choose another folder"
+            )
 
 
 def _require_used(changes: Mapping[str, str], table: Table, rows: Sequence[Settings]) -> None:
