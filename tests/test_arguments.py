@@ -12,10 +12,13 @@ from nli_common import commands
 from nli_common.inputs import Data
 from nli_common.runs import Run
 
-FILES = "--train a --dev b --test c --vectors v --vector-size 7 --unit-vectors --unit-unknown --pairs 500 --cache k"
-DATA = Data(
-    *(Path(name) for name in "abcv"), vector_size=7, unit_vectors=True, unit_unknown=True, pairs=500, cache=Path("k")
-)
+INPUTS = {
+    "--train a --dev b --test c --vectors v --unit-vectors --unit-unknown --cache k": Data(
+        *map(Path, "abcv"), unit_vectors=True, unit_unknown=True, cache=Path("k")
+    ),
+    "--vector-size 7 --pairs 500": Data(vector_size=7, pairs=500),
+}
+both = pytest.mark.parametrize(("inputs", "data"), INPUTS.items(), ids=["files", "generated"])
 
 
 @pytest.fixture
@@ -33,12 +36,15 @@ def command(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     commands.main(SCRIPT)
 
 
-def test_a_table_is_given_every_option(called: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@both
+def test_a_table_is_given_every_option(
+    inputs: str, data: Data, called: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     others = "--also d e --categories f g --seeds 5 --options lr=1 epochs=2 --output o"
-    command(monkeypatch, f"table 1 {FILES} {others}")
+    command(monkeypatch, f"table 1 {inputs} {others}")
     assert called == {
         "run_table": (
-            (SCRIPT, "1", DATA),
+            (SCRIPT, "1", data),
             {
                 "also": (Path("d"), Path("e")),
                 "categories": (Path("f"), Path("g")),
@@ -50,12 +56,15 @@ def test_a_table_is_given_every_option(called: dict[str, Any], monkeypatch: pyte
     }
 
 
-def test_a_training_is_given_every_option(called: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@both
+def test_a_training_is_given_every_option(
+    inputs: str, data: Data, called: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     others = "--hidden-size 9 --lr 0.5 --batch-size 3 --seed 5 --output o --checkpoint-seconds 8"
-    command(monkeypatch, f"train {FILES} {others}")
-    ((script, config, recipe, data, seed, run, seconds), named) = called["train_run"]
-    assert (script, config, data, named) == (SCRIPT, DecomposableAttentionConfig(hidden_size=9), DATA, {})
-    assert recipe == dataclasses.replace(SCRIPT.recipe, lr=0.5, batch_size=3)
+    command(monkeypatch, f"train {inputs} {others}")
+    ((script, config, recipe, given, seed, run, seconds), named) = called["train_run"]
+    assert (script, config, given, named) == (SCRIPT, DecomposableAttentionConfig(hidden_size=9), data, {})
+    assert recipe == dataclasses.replace(SCRIPT.recipe if data.train else SCRIPT.quick, lr=0.5, batch_size=3)
     assert (seed, run.folder, seconds) == (5, Path("o"), 8)
 
 

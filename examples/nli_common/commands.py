@@ -186,6 +186,7 @@ def _table_command(script: Script) -> Any:
             options: NAME=VALUE for every row that has this option of train and no value of its own: epochs=3 lr=1e-3.
             output: Folder of the tables and their runs.
         """
+        _require_used(data, script.data)
         run_table(script, name, data, also=also, categories=categories, seeds=seeds, options=options, output=output)
 
     return table
