@@ -435,6 +435,30 @@ def test_a_certificate_is_of_the_real_words_alone(prior: nn.Module) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_certificate_counts_the_words_beyond_the_window(dtype: torch.dtype, padded: bool) -> None:
+    """Of a prior that is as flat as it can be, each loses as much as the nearest, and each head its own."""
+    length, priors = 700, (LinearPrior(-1e-6), LinearPrior(-2.0))
+    layer = attention(16, prior=HeadPriors([prior.double() for prior in priors]))
+    x, mask = normal(19, 2, length, EMBED_DIM, scale=0.3), mask_of(120, 650, width=length) if padded else None
+    real = torch.ones(2, length, dtype=torch.bool) if mask is None else mask
+    distance = functional.token_distances(length).abs()
+    q, k, _ = layer.in_proj(masking.zero_padding(x, mask)).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+    beta = layer.prior(length, length)
+    scores = functional.attention_scores(q, k, layer.scale) + beta
+    near = real[:, None, None, :] & (distance <= 16)
+    sums = scores.masked_fill(~near, -math.inf).logsumexp(3)
+    count = (real[:, None] & (distance > 16)).sum(2).double()
+    side = layer.prior(1, length)[:, 0, 17:]
+    tail = torch.minimum(side.logsumexp(1)[:, None] + math.log(2), side.amax(1)[:, None] + count.log()[:, None])
+    expected = functional.discarded_mass_certificate(sums, functional.score_bound(q, k, layer.scale, mask), tail)
+    assert (tail[:, 0] < side.logsumexp(1)[:, None] + math.log(2)).any(), "no count is felt"
+    ours = layer.to(dtype).discarded_mass_bound(x.to(dtype), mask)
+    rounding = {"atol": 1e-12, "rtol": 1e-9} if dtype == torch.float64 else {"atol": 0.02, "rtol": 0.1}
+    assert_close(ours.movedim(1, 2)[real].double(), expected.movedim(1, 2)[real], **rounding)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_the_layers_certificate_is_the_functions(dtype: torch.dtype) -> None:
     """With padding, holes and a scale, from the whole matrix of scores."""
     layer = attention(8, prior=Strict(), scale=3.0)
