@@ -131,11 +131,12 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
         },
         "The numbers are of this dtype already, or become so in the sum; the quotient is whole.": {
-            "functional._dot_product.weighted_sum": [
-                "if weights.dtype.itemsize >= values.dtype.itemsize:",
-            ],
             "functional._priors.gaussian_bias": [
-                "return -(w.to(dtype) * distances.square() + b.to(None)).abs()",
+                "return -(w.to(None) * distances.to(dtype).square() + b.to(dtype)).abs()",
+                "return -(w.to(dtype) * distances.to(dtype).square() + b.to(None)).abs()",
+            ],
+            "functional._priors.linear_bias": [
+                "return w.to(None) * distances.to(dtype).abs()",
             ],
             "_char_ngram.CharNgramEmbedding.encode": [
                 "ids[np.arange(ids.shape[1]) < counts[:, None]] = 1 + hashes.astype(None) % self.num_embeddings",

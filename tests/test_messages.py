@@ -140,6 +140,7 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: functional.char_ngrams(["a"], 0): "ngram_size must be at least 1, got 0",
     lambda: masking.lengths_to_mask(torch.tensor([-2, -1])): "lengths must be at least 0, got values from -2 to -1",
     lambda: GaussianPrior()(-1): "query_length must be at least 0, got -1",
+    lambda: functional.token_distances(-1): "query_length must be at least 0, got -1",
     lambda: ZipfPrior()(2, -3): "key_length must be at least 0, got -3",
     lambda: CharNgramEmbedding(2, seed=2**64): ("seed must lie between -2**63 and 2**64 - 1, got 18446744073709551616"),
     lambda: GaussianSelfAttention(4, 2, window=np.array([3, 4])): (
