@@ -116,7 +116,8 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         },
         "A sentence that is long enough for blocks has more scores than either.": {
             "_blocks.narrow_window": [
-                "if length < SHORTEST_IN_BLOCKS or scores < FEWEST_SCORES_IN_BLOCKS.get(queries.device.type, 2):",
+                "if length < max(SHORTEST_IN_BLOCKS, features) or scores < FEWEST_SCORES_IN_BLOCKS.get("
+                "queries.device.type, 2):",
             ],
         },
         "A missing attribute gives `None` or `False`, neither of which is `True`.": {
