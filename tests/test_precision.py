@@ -225,7 +225,9 @@ def test_what_autocast_lowers_in_no_eager_backward_pass_it_lowers_in_no_compiled
     lowered = dtype == torch.bfloat16 and "Factorization" not in name  # forwards and backwards, as torch does
     for gradient, expected in zip(ours, eager, strict=True):
         assert expected.isfinite().all()
-        assert (gradient - expected).norm() <= (2**-8 if lowered else 1e-6) * expected.norm()
+        # The terms of a prior's scalar cancel, and compiled code adds them in another order than along diagonals.
+        rounding = 1e-6 if gradient.ndim else 1e-5
+        assert (gradient - expected).norm() <= (2**-8 if lowered else rounding) * expected.norm()
 
 
 @halves
