@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import StrMethodFormatter
 
 from nli_common.figures import save_figure
-from nli_common.files import write_atomically
+from nli_common.files import write_text
 
 NOT_IN_TF32 = " That product is not rounded to TF32, as LSTMs and PyTorch's convolutions are there."
 
@@ -22,8 +22,7 @@ def write_page(measured: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if "memory" in held:
         plot_lengths(held, folder / f"{measured.stem}.png")
-    text = page(held, f"{measured.stem}.png")
-    write_atomically(folder / f"{measured.stem}.md", lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(folder / f"{measured.stem}.md", page(held, f"{measured.stem}.png"))
 
 
 def page(held: dict[str, Any], plot: str) -> str:

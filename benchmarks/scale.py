@@ -16,13 +16,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.memory import held_at_most
-from nli_common.files import write_atomically
+from nli_common.files import write_text
 
 HERE = Path(__file__).parent
 
@@ -161,8 +160,8 @@ def main() -> None:
         "jsonl_bytes": size,
         "runs": runs,
     }
-    for name, text in (("scale.json", json.dumps(result, indent=2) + "\n"), ("scale.md", table(result))):
-        write_atomically(HERE / name, partial(Path.write_text, data=text, encoding="utf-8"))
+    write_text(HERE / "scale.json", json.dumps(result, indent=2) + "\n")
+    write_text(HERE / "scale.md", table(result))
     print(table(result))
 
 

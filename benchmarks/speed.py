@@ -24,7 +24,7 @@ import torch
 
 from benchmarks import attention, layers, models, padded
 from benchmarks.report import write_page
-from nli_common.files import write_atomically
+from nli_common.files import write_text
 
 HERE = Path(__file__).parent
 PAGES = HERE.parent / "docs" / "speed"
@@ -84,8 +84,7 @@ def main() -> None:
 
 
 def _write(path: Path, held: dict[str, Any]) -> None:
-    text = json.dumps(held, indent=1) + "\n"
-    write_atomically(path, lambda temporary: temporary.write_text(text))
+    write_text(path, json.dumps(held, indent=1) + "\n")
 
 
 def conditions(device: str, dtype: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from nli_common.files import write_atomically
+from nli_common.files import write_text
 from reliability.bombs import MEMORY_BOUND, bombs, explode_apart
 from reliability.fuzzing import fuzz
 from reliability.hostile_commands import command_lines
@@ -45,7 +45,7 @@ def main() -> None:
     else:
         held = attack(asked.inputs, asked.lines)
     text = json.dumps(held, indent=1) + "\n"
-    write_atomically(RESULT, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(RESULT, text)
     print(page(held))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import onnxruntime
 import torch
 
-from nli_common.files import write_atomically
+from nli_common.files import write_text
 from reliability import compiled, exported, limits, meta
 from reliability.subjects import LARGE, ONES, SMALL, Shape, Subject, subjects
 
@@ -53,15 +53,10 @@ def main() -> None:
         kept[name] = measured(everything[name], LARGE, "inductor")
         print(f"{time.perf_counter() - started:5.0f} s  {name}: {kept[name]}", flush=True)
         held["rows"] = {name: kept[name] for name in everything if name in kept}
-        _write(path, held)
+        write_text(path, json.dumps(held, indent=1) + "\n")
     if not named:
         path.replace(RESULT)
     print(page(held))
-
-
-def _write(path: Path, held: dict[str, Any]) -> None:
-    text = json.dumps(held, indent=1) + "\n"
-    write_atomically(path, lambda temporary: temporary.write_text(text))
 
 
 def measured(subject: Subject, shapes: tuple[Shape, ...], backend: str) -> dict[str, Any]:

@@ -2,10 +2,9 @@
 
 import importlib
 import json
-from functools import partial
 from pathlib import Path
 
-from nli_common.files import write_atomically
+from nli_common.files import write_text
 
 HERE = Path(__file__).parent
 PAGES = HERE.parent / "docs" / "reliability"
@@ -26,7 +25,7 @@ def written(path: Path) -> str:
 def main() -> None:
     """Write every page."""
     for path in measured():
-        write_atomically(PAGES / f"{path.stem}.md", partial(Path.write_text, data=written(path), encoding="utf-8"))
+        write_text(PAGES / f"{path.stem}.md", written(path))
 
 
 if __name__ == "__main__":

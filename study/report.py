@@ -1,9 +1,8 @@
 """The study's pages and pictures, from what is kept of its runs."""
 
-from functools import partial
 from pathlib import Path
 
-from nli_common.files import write_atomically
+from nli_common.files import write_text
 from study.pages import alignments, claims, models, priors, transfer, tuning
 from study.plots import plot_alignments, plot_curves, plot_models
 from study.results import held_results
@@ -21,5 +20,4 @@ def write(folder: Path = PAGES) -> None:
     plot_alignments(found, folder / "alignments.png")
     for page in (models, claims, transfer, alignments, priors, tuning):
         name = page.__name__.rpartition(".")[2]
-        write = partial(Path.write_text, data=page.page(found), encoding="utf-8")
-        write_atomically(folder / f"{name}.md", write)
+        write_text(folder / f"{name}.md", page.page(found))

@@ -47,7 +47,7 @@ def main(script: Script) -> None:
             output: Folder of this run: configuration, lexicon, weights, metrics.json, figures.
             checkpoint_seconds: Write a checkpoint this often, besides one at the end of each epoch.
         """
-        _require_used(data, script.data)
+        _require_effect(data, script.data)
         train_run(script, config, recipe, data, seed, Run(output), checkpoint_seconds)
 
     def evaluate(
@@ -127,7 +127,7 @@ def main(script: Script) -> None:
         sys.exit(128 + number)
 
 
-def _require_used(data: Data, default: Data) -> None:
+def _require_effect(data: Data, default: Data) -> None:
     """Refuse options that would change nothing."""
     if data.train is not None and data.pairs != default.pairs:
         raise InputError(f"--pairs {data.pairs}: is for the generated corpus, and changes nothing with --train")
@@ -186,7 +186,7 @@ def _table_command(script: Script) -> Any:
             options: NAME=VALUE for every row that has this option of train and no value of its own: epochs=3 lr=1e-3.
             output: Folder of the tables and their runs.
         """
-        _require_used(data, script.data)
+        _require_effect(data, script.data)
         run_table(script, name, data, also=also, categories=categories, seeds=seeds, options=options, output=output)
 
     return table

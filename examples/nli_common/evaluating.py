@@ -23,7 +23,7 @@ from nli_common.runs import Run, require_distinct, require_replaceable, write_js
 from nli_common.script import Script, reads_tags
 
 UNFINISHED = "this run is not finished; these are its best weights so far"
-FIGURES = {"test", "data", "weights"}
+EVALUATION = {"test", "data", "weights"}
 """What tells a file of figures from anything else, a run's own metrics included."""
 UNTAGGED = "the run's pairs had part-of-speech tags, which this model reads; there are none here"
 
@@ -97,7 +97,7 @@ def evaluate_runs(
 
 def _require_figures(place: Path) -> None:
     """Nothing but earlier figures is replaced."""
-    if place.is_file() and not FIGURES.issubset(_held(place)):
+    if place.is_file() and not EVALUATION.issubset(_held(place)):
         raise InputError(f"--output {place}: holds something other than what evaluate writes; choose another file")
 
 

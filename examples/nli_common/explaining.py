@@ -15,7 +15,7 @@ from torch import Tensor
 from nli_common.data import Sentence
 from nli_common.errors import InputError
 from nli_common.figures import shown
-from nli_common.files import write_atomically
+from nli_common.files import write_text
 from nli_common.memory import memory_for
 from nli_common.predicting import PreparedPair, prepare_pair
 from nli_common.runs import Run, require_replaceable
@@ -78,7 +78,7 @@ def explain_pair(script: Script, run: Run, premise: str, hypothesis: str, output
         raise InputError(f"--run {run.folder}: {type(pair.model).__name__} aligns no words")
     path = run.folder / "explanation.html" if output is None else output
     text = page(explanation_of(pair))
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(path, text)
     print(path)
 
 

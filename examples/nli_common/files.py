@@ -71,6 +71,11 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path 
             temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text in UTF-8 as :func:`write_atomically` writes a file."""
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
 def _clear_forgotten(path: Path) -> None:
     """Remove what processes that were killed long ago left of this file."""
     with contextlib.suppress(OSError):

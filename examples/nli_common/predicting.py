@@ -69,7 +69,7 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
     """
     require_replaceable("figure", figure, [run])
     if figure is not None:
-        format_of(figure)
+        format_of(figure)  # a name that has none is refused before anything is predicted
     pair = prepare_pair(script, run, premise, hypothesis)
     with memory_for(pair.premise, pair.hypothesis), torch.inference_mode():
         shares = pair.model(pair.premise, pair.hypothesis).softmax(-1)[0].tolist()

@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from nli_common.corpora import SCHEMES
 from nli_common.errors import InputError
-from nli_common.files import TEMPORARY, read_json, write_atomically
+from nli_common.files import TEMPORARY, read_json, write_text
 
 METRICS = {"accuracy", "pairs", "per_class", "per_phenomenon", "confusion"}
 FIGURES = {"parameters", "training_pairs", "pairs_per_second", "inference_pairs_per_second"}
@@ -211,8 +211,7 @@ def _is_positive(value: Any) -> bool:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object in one step."""
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def differences(held: Mapping[str, Any], wanted: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -227,24 +226,16 @@ def differences(held: Mapping[str, Any], wanted: Mapping[str, Any], place: str =
 
 def _require_same(held: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
     for name, there, here in differences(held, wanted):
-        if (there is MISSING or here is MISSING) and name in [f"data.{file}" for file in FILES]:
-            option, way_out = name.removeprefix("data."), "choose another folder"
-            if there is MISSING:
-                way_out = f"test it with evaluate --run {folder} --test FILE, or {way_out}"
-            raise InputError(
-                f"--output {folder}: holds a run with{'out' if there is MISSING else ''} --{option}; {way_out}"
-            )
-        if there is MISSING or here is MISSING:
-            missing = "without" if there is MISSING else "with"
-            raise InputError(
-                f"--output {folder}: holds a run of another version, {missing} {name}; choose another folder"
-            )
-        if name in [f"data.{file}" for file in FILES]:
-            option = name.removeprefix("data.")
-            raise InputError(
-                f"--output {folder}: holds a run with another --{option} than this one; choose another folder"
-            )
-        raise InputError(
-            f"--output {folder}: holds another run, with {name}={there!r} where this one has {here!r}; "
-            "choose another folder"
-        )
+        raise InputError(f"--output {folder}: holds {_told(name, there, here, folder)}choose another folder")
+
+
+def _told(name: str, there: object, here: object, folder: Path) -> str:
+    """What another run is called that has this difference, and what else there is to do than to leave its folder."""
+    file = name.removeprefix("data.")
+    if file in FILES and there is MISSING:
+        return f"a run without --{file}; test it with evaluate --run {folder} --{file} FILE, or "
+    if file in FILES:
+        return f"a run with --{file}; " if here is MISSING else f"a run with another --{file} than this one; "
+    if there is MISSING or here is MISSING:
+        return f"a run of another version, {'without' if there is MISSING else 'with'} {name}; "
+    return f"another run, with {name}={there!r} where this one has {here!r}; "

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nli_common.files import write_atomically
+from nli_common.files import write_text
 from nli_common.runs import write_json
 from nli_common.table_figures import plot_table
 from nli_common.tables import Table
@@ -28,7 +28,7 @@ def write_table(
     text = markdown(table, results, facts)
     if table.figure != "none":
         text += f"\n![{table.title}]({name}.png)\n"
-    write_atomically(folder / f"{name}.md", lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(folder / f"{name}.md", text)
     plot_table(table, results, facts["corpus"], folder / f"{name}.png")
 
 

@@ -192,10 +192,11 @@ class GaussianSelfAttention(nn.Module):
         scores = functional.windowed_scores(queries, keys, log_bias, mask, self.scale)
         normalizer = rearrange(scores.logsumexp(-1), "b h blocks i -> b h (blocks i)")[:, :, : x.shape[1]]
         # Either side of the window may have all distances that there are, but no word sees more than the real ones.
-        beyond = torch.cat([side[..., window + 1 :] for side in self._both_sides(x.shape[1])], dim=-1)
+        sides = [side[..., window + 1 :] for side in self._both_sides(x.shape[1])]
+        beyond = torch.cat(sides, dim=-1).to(normalizer.dtype)
         count = _words_beyond(x.new_ones(1, x.shape[1], dtype=torch.bool) if mask is None else mask, window)
         most = beyond.amax(-1, keepdim=True) + count[:, None].to(normalizer.dtype).log()
-        log_tail = torch.minimum(beyond.logsumexp(-1, keepdim=True).to(normalizer.dtype), most.to(normalizer.dtype))
+        log_tail = torch.minimum(beyond.logsumexp(-1, keepdim=True), most)
         largest = functional.score_bound(queries, keys, self.scale, mask)
         bound = functional.discarded_mass_certificate(normalizer, largest, log_tail)
         return bound if mask is None else bound.masked_fill(~mask[:, None], 0)

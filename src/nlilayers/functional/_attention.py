@@ -96,7 +96,7 @@ def self_attention_weights(
     if zero_rows:
         possible = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
         seen = possible if seen is None else seen & possible
-    # Scores that take half a bias in would be rounded to it, though a softmax does not see what all of a row share.
+    # Added in half precision, a bias rounds the scores by its own size, which a softmax does not see.
     log_bias = log_bias.to(at_least_float32(torch.promote_types(scores.dtype, log_bias.dtype)))
     if seen is None:
         biased = scores + log_bias
