@@ -41,11 +41,11 @@ def markdown(table: Table, results: Sequence[Mapping[str, Any]], facts: Mapping[
     if len(table.columns) > 2 * len(table.rows):
         lines = [list(column) for column in zip(*lines, strict=True)]
     head, *body = lines
-    text = [f"# {table.title}", "", _line(head), _line(["---", *["---:"] * (len(head) - 1)]), *map(_line, body)]
     seeds = facts["seeds"]
     counted = f"{seeds} seeds (mean ± standard deviation)" if seeds > 1 else "1 seed"
     options = "".join(f", {option}={value}" for option, value in facts["options"].items())
-    text += ["", f"Ours: accuracies in per cent; {facts['data']}; {counted}{options}."]
+    text = [f"# {table.title}", "", f"Ours: accuracies in per cent; {facts['data']}; {counted}{options}.", ""]
+    text += [_line(head), _line(["---", *["---:"] * (len(head) - 1)]), *map(_line, body)]
     return "\n".join([*text, *(["", table.note] if table.note else []), ""])
 
 
