@@ -29,6 +29,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from nli_common import commands
+from nli_common.files import write_text
 from nli_common.tensors import DAMAGED, load_tensors
 
 HERE = Path(__file__).parent
@@ -611,9 +612,7 @@ def main() -> None:
         rows += [_row("a table of Decomposable Attention", what, strike(table)) for what, strike in TABLE.items()]
     held = {"command": "python -m reliability.faults", "torch": torch.__version__, "attacks": rows}
     path = HERE / "faults.json"
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(held, indent=1) + "\n")
-    temporary.replace(path)
+    write_text(path, json.dumps(held, indent=1) + "\n")
     print(page(held))
 
 

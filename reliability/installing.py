@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nli_common.files import write_text
+
 ROOT = Path(__file__).parent.parent
 WRITTEN = ROOT / "reliability" / "installing.json"
 CONSTRAINTS = "constraints.txt"
@@ -128,9 +130,7 @@ def main() -> None:
             held["rows"].append(row)
             print(row, file=sys.stderr, flush=True)
             shutil.rmtree(environment)
-    new = WRITTEN.with_suffix(".new")
-    new.write_text(json.dumps(held, indent=1) + "\n")
-    new.replace(WRITTEN)
+    write_text(WRITTEN, json.dumps(held, indent=1) + "\n")
 
 
 def page(held: dict[str, Any]) -> str:

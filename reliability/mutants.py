@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from nli_common.files import write_text
 from reliability.survivors import KINDS, REASONS
 
 HERE = Path(__file__).parent
@@ -186,9 +187,7 @@ def main() -> None:
         print(f"no survivor any more: {function}: {became}", file=sys.stderr)
     if not options.only:
         held["coverage"] = branches()
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n")
-    temporary.replace(path)
+    write_text(path, json.dumps(held, indent=1, ensure_ascii=False) + "\n")
     print(page(held))
 
 

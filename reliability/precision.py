@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nli_common.data import Sentence
+from nli_common.files import write_text
 from reliability.precision_cases import CASES, MODELS, PADDING, Case, Given
 
 HERE = Path(__file__).parent
@@ -561,9 +562,7 @@ def main() -> None:
             held["padding"][name] = found
         print(f"{name}: {time.perf_counter() - started:.1f} s", flush=True)
     path = HERE / f"precision{'' if options.device == 'cpu' else '-' + options.device}.json"
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n")
-    temporary.replace(path)
+    write_text(path, json.dumps(held, indent=1, ensure_ascii=False) + "\n")
     print(page(held))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from nli_common.files import write_text
 from reliability import copies, launched, parallel, transforms
 from reliability.cases import CASES
 
@@ -22,9 +23,7 @@ def main() -> None:
     argparse.ArgumentParser(prog="python -m reliability.spread", description=__doc__).parse_args()
     held = measure()
     path = Path(__file__).with_suffix(".json")
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(held, indent=1) + "\n")
-    temporary.replace(path)
+    write_text(path, json.dumps(held, indent=1) + "\n")
     print(page(held))
 
 
