@@ -249,11 +249,19 @@ def plot_lengths(held: dict[str, Any], path: Path) -> None:
 
 
 def _goal(row: dict[str, Any]) -> str:
-    return "–" if row["goal"] is None else f"≤ {row['goal']:g}"
+    return "–" if row["goal"] is None else f"≤\N{NO-BREAK SPACE}{row['goal']:g}"
 
 
 def _ratio(timing: dict[str, float] | None) -> str:
-    return "–" if timing is None else f"{timing['median']:.2f} ({timing['low']:.2f}–{timing['high']:.2f})"
+    """The median and the quartiles; a line may break between them, not within."""
+    if timing is None:
+        return "–"
+    median, low, high = (_told(timing[name]) for name in ("median", "low", "high"))
+    return f"{median} ({low}\N{WORD JOINER}–\N{WORD JOINER}{high})"
+
+
+def _told(share: float) -> str:
+    return f"{share:.2f}" if share >= 0.1 else f"{share:.3f}"
 
 
 def _table(lines: list[list[str]]) -> str:

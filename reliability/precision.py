@@ -661,7 +661,8 @@ def _lengths_said(rows: Mapping[str, Any]) -> str:
         if what != "finite"
     ]
     count = sum(len(lengths) for labels in rows.values() for lengths in labels.values())
-    return f"{count - len(wrong)} of {count} runs were finite" + (f", all but {', '.join(wrong)}." if wrong else ".")
+    said = f"outputs and gradients of {count - len(wrong)} of {count} runs were finite"
+    return said + (f", all but those of {', '.join(wrong)}." if wrong else ".")
 
 
 def _padding_said(rows: Mapping[str, Any]) -> str:

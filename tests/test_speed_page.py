@@ -27,7 +27,9 @@ def test_a_ratio_on_the_page_is_the_measured_one() -> None:
     held = json.loads(MEASURED[0].read_text())
     row = next(row for row in held["attention"] if row["goal"] is not None)
     ratio = row["ratios"]["plain attention"]
-    assert f"| {ratio['median']:.2f} ({ratio['low']:.2f}–{ratio['high']:.2f}) |" in page(held, "plot.png")
+    assert f"| {ratio['median']:.2f} ({ratio['low']:.2f}\N{WORD JOINER}–\N{WORD JOINER}{ratio['high']:.2f}) |" in page(
+        held, "plot.png"
+    )
     row["ratios"]["plain attention"]["median"] = 123.0
     assert "123.00" in page(held, "plot.png")
 
@@ -66,10 +68,10 @@ def test_a_padded_batchs_ratio_stands_in_its_layers_table_below_its_rival() -> N
     assert padded_tables(rows) == [
         "`one`:",
         "| length | batch |  | ours, ms | a |\n| --- | ---: | ---: | ---: | ---: |\n"
-        "| 16 | 64 | training | 250.00 | 0.25 (0.12–0.50) |",
+        "| 16 | 64 | training | 250.00 | 0.25 (0.12\N{WORD JOINER}–\N{WORD JOINER}0.50) |",
         "`two`:",
         "| length | batch |  | ours, ms | b |\n| --- | ---: | ---: | ---: | ---: |\n"
-        "| 16 | 64 | inference | 250.00 | 0.25 (0.12–0.50) |",
+        "| 16 | 64 | inference | 250.00 | 0.25 (0.12\N{WORD JOINER}–\N{WORD JOINER}0.50) |",
     ]
 
 
@@ -78,7 +80,7 @@ def test_a_recorded_steps_time_stands_beside_its_ratio() -> None:
     timing = {"median": 0.25, "low": 0.125, "high": 0.5}
     row = {"model": "one", "batch": 7, "lengths": [14, 8], "ratio": timing, "seconds": {"ours": {"median": 0.0042}}}
     written = page(SHARED | held | {"recorded": [row]}, "plot.png")
-    assert "| one | 14/8 | 4.20 | 0.25 (0.12–0.50) |" in written
+    assert "| one | 14/8 | 4.20 | 0.25 (0.12\N{WORD JOINER}–\N{WORD JOINER}0.50) |" in written
     assert "`--cuda-graphs`, 7 pairs in a batch" in written and "takes 3.2 MiB, beside" in written
 
 

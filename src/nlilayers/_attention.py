@@ -181,7 +181,7 @@ class GaussianSelfAttention(nn.Module):
         It is 0 where nothing is left out, and at padding. Where the words are computed in blocks, it follows from the
         sums within the window (:func:`nlilayers.functional.discarded_mass_certificate`), and is usually far below
         the tolerance. Where a window is applied as a mask, it is the exact share. A head's sum :math:`y_i` is off by
-        at most this share of the distance between two of its values.
+        at most this share of the largest distance between two of its values.
         What would be denormal is not counted, less than the square of the rounding for each word.
         """
         queries, keys, _ = self._heads(self._project(x, mask))

@@ -20,7 +20,8 @@ class Highway(nn.Module):
 
     :math:`P` is the identity where the widths match, and a linear layer of its own where they do not: only the first
     layer's can differ. (The paper calls that projection nonlinear; its parameter counts imply that there is one, and
-    one author's code has it linear, which is the default here.)
+    one author's code has it linear, which is the default here.) The gates' biases start at -3, so that a layer first
+    passes on 95 per cent of what enters.
 
     Args:
         in_features: features that enter.

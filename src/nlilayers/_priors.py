@@ -55,8 +55,9 @@ class GaussianPrior(nn.Module):
         → ``(query_length, key_length)``, in at least float32.
 
     Raises:
-        TypeError: if ``w`` or ``b`` is not a number.
-        ValueError: if ``w`` is not above 0, if ``b`` is not at most 0, or if one of them is not finite in the dtype.
+        TypeError: if ``w`` or ``b`` is not a number, or a length not an integer.
+        ValueError: if ``w`` is not above 0, if ``b`` is not at most 0, if one of them is not finite in the dtype, or if
+            a length is negative.
 
     Example::
 
@@ -137,6 +138,10 @@ class ZipfPrior(nn.Module):
     Shape:
         → ``(query_length, key_length)``, in at least float32.
 
+    Raises:
+        TypeError: if a length is not an integer.
+        ValueError: if a length is negative.
+
     Example::
 
         >>> from nlilayers import ZipfPrior
@@ -186,8 +191,8 @@ class LinearPrior(nn.Module):
         → ``(query_length, key_length)``, in at least float32.
 
     Raises:
-        TypeError: if ``w`` is not a number.
-        ValueError: if ``w`` is not a finite number below 0 in the dtype.
+        TypeError: if ``w`` is not a number, or a length not an integer.
+        ValueError: if ``w`` is not a finite number below 0 in the dtype, or if a length is negative.
 
     Example::
 
@@ -265,9 +270,9 @@ class DistancePrior(nn.Module):
         → ``(query_length, key_length)``, in at least float32.
 
     Raises:
-        TypeError: if ``max_distance`` or ``far_buckets`` is not an integer, or if ``signed`` is neither ``True`` nor
-            ``False``.
-        ValueError: if ``max_distance`` is negative, or if ``far_buckets`` is neither 1 nor, if signed, 2.
+        TypeError: if ``max_distance``, ``far_buckets`` or a length is not an integer, or if ``signed`` is neither
+            ``True`` nor ``False``.
+        ValueError: if ``max_distance`` or a length is negative, or if ``far_buckets`` is neither 1 nor, if signed, 2.
 
     Example::
 

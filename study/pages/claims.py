@@ -132,7 +132,7 @@ def beside_the_papers(claims: Sequence[Claim], results: Results) -> Iterator[str
     if smaller or larger:
         yield (
             f"Of {len(rows)} intervals beside gains that a paper prints, {len(smaller) + len(larger)} leave all of "
-            "them out, where one in twenty would by chance:"
+            "them out, where at most one in twenty would if those gains held here:"
         )
         sides = ((smaller, "less than the paper's"), (larger, "more than the paper's"))
         yield "\n".join(f"- {side}: {'; '.join(names)}" for names, side in sides if names)

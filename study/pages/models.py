@@ -19,7 +19,7 @@ COLUMNS = (
     "dev",
     "best epochs",
     "five together",
-    "public implementation",
+    "public",
 )
 """Five together are the mean of five seeds' probabilities."""
 
