@@ -767,6 +767,33 @@ def test_a_parametrization_that_is_cached_has_its_gradient(length: int) -> None:
     assert gradient.ne(0) and torch.equal(gradient, expected)
 
 
+def test_a_parametrization_that_draws_has_no_window_of_an_earlier_draw() -> None:
+    """A narrow Gaussian whenever it is read first, and a wide one then."""
+    drawn: list[Tensor] = []
+
+    class Drawn(nn.Module):
+        def forward(self, rho: Tensor) -> Tensor:
+            drawn.append(rho + (-8 if len(drawn) % 2 else 3))
+            return drawn[-1]
+
+    layer, x = attention(prior=GaussianPrior()), normal(1, 1, 300, EMBED_DIM)
+    whole = copy.deepcopy(layer)
+    whole.window = None
+    nn.utils.parametrize.register_parametrization(layer.prior, "rho", Drawn())
+    drawn.clear()
+    ours = layer(x)
+    nn.init.constant_(whole.prior.rho, drawn[-1].item())
+    assert_close(ours, whole(x), atol=1e-6, rtol=0)
+
+
+def test_a_projection_of_another_width_is_refused() -> None:
+    """It would else be cut into queries, keys and values of another width."""
+    layer = GaussianSelfAttention(EMBED_DIM, 1).double()
+    layer.in_proj = nn.Linear(EMBED_DIM, 3 * EMBED_DIM // 2, dtype=torch.float64)
+    with pytest.raises(ValueError, match="in_proj must give 18 features, got 9"):
+        layer(normal(0, 2, 5, EMBED_DIM))
+
+
 def test_reset_parameters_draws_anew_and_leaves_the_prior() -> None:
     layer = GaussianSelfAttention(EMBED_DIM, HEADS, bias=True)
     for parameter in layer.parameters():
@@ -783,6 +810,10 @@ def test_repr_says_the_sizes() -> None:
     expected = "embed_dim=6, num_heads=3, window=2, scale=0.7071"
     assert GaussianSelfAttention(6, 3, window=2).extra_repr() == expected
     assert "window='auto'" in repr(GaussianSelfAttention(6, 3))
+    trained = GaussianSelfAttention(6, 3)
+    trained.register_parameter("temperature", nn.Parameter(torch.tensor(0.25)))
+    trained.scale = trained.temperature
+    assert "scale=0.25" in repr(trained)
     assert "(dropout): Dropout(p=0.1" in repr(GaussianSelfAttention(6, 3, dropout=0.1))
 
 

@@ -27,6 +27,7 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertModel,
+    BertPreTrainedModel,
     BertTokenizerFast,
     GPT2Config,
     PretrainedConfig,
@@ -46,6 +47,7 @@ from nli_common.lexicon import Lexicon
 from nli_common.predicting import prepare_pair
 from nli_common.runs import Run
 from nli_common.train_runs import train_run
+from nlilayers import AlignmentFactorization, GatedConvEncoder, GaussianPrior, GaussianSelfAttention, Highway
 from nlilayers.masking import lengths_to_mask
 from strategies import normal
 
@@ -492,3 +494,42 @@ def test_a_run_belongs_to_its_encoder(tmp_path: Path, monkeypatch: pytest.Monkey
     run.config.write_text(json.dumps(written | {"model": written["model"] | {"encoder": None}}))
     with pytest.raises(InputError, match=f"--run {run.folder}: was trained on an encoder, and config.json names none"):
         prepare_pair(SCRIPT, run, "a cat sat", "a dab")
+
+
+class Head(nn.Module):
+    """Layers that set what their children hold."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.context, self.highway = GaussianSelfAttention(width, 2), Highway(width)
+        self.convolve, self.compare = GatedConvEncoder(width, width, 2), AlignmentFactorization(width, 4)
+
+
+class WithHead(BertPreTrainedModel):  # type: ignore[misc]  # transformers does not say what it is
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.bert, self.head = BertModel(config), Head(config.hidden_size)
+        self.post_init()
+
+
+def test_a_head_on_a_loaded_encoder_starts_as_it_is_made_once_it_is_reset(tmp_path: Path) -> None:
+    """As the page of conventions says: from the inside out. What the encoder was loaded with stays."""
+    write_encoder(tmp_path)
+    model = WithHead.from_pretrained(tmp_path)
+    assert not all(torch.equal(p, q) for p, q in zip(_fixed(model.head), _fixed(Head(6)), strict=True))
+    torch.manual_seed(0)
+    for module in reversed(list(model.head.modules())):
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()
+    assert all(torch.equal(p, q) for p, q in zip(_fixed(model.head), _fixed(Head(6)), strict=True))
+    drawn = torch.cat([model.head.compare.subtract.factors.flatten(), model.head.context.in_proj.weight.flatten()])
+    assert drawn.isfinite().all()
+    for ours, theirs in zip(model.bert.parameters(), BertModel.from_pretrained(tmp_path).parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def _fixed(head: Head) -> list[Tensor]:
+    """What starts at numbers that are not drawn."""
+    prior, gate = head.context.prior, head.highway.gates[0]
+    assert isinstance(prior, GaussianPrior) and isinstance(gate, nn.Linear) and gate.bias is not None
+    return [prior.w, prior.b, gate.bias, *(block.bias for block in head.convolve.blocks)]

@@ -1,14 +1,16 @@
 """torch.func and torch.utils.checkpoint make of every layer and model what a plain loop over it makes."""
 
+import math
+
 import pytest
 import torch
 from reliability import transforms
 from reliability.cases import CASES, LONG, MODELS, Case, outputs
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call, grad, jvp, vmap
 from torch.testing import assert_close
 
-from nlilayers import GaussianPrior, GaussianSelfAttention, masking
+from nlilayers import DecomposableAlign, GaussianPrior, GaussianSelfAttention, functional, masking
 from strategies import normal
 
 POSSIBLE = [
@@ -32,6 +34,36 @@ def test_a_difference_is_the_largest_share_of_what_should_be() -> None:
 @pytest.mark.parametrize(("name", "attack"), POSSIBLE)
 def test_every_layer_and_model_equals_its_loop(name: str, attack: str) -> None:
     assert transforms.ATTACKS[attack](CASES[name], 3, 4) < 1e-11
+
+
+class Matched(nn.Module):
+    """Layers with functions of the library around them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.context, self.align = GaussianSelfAttention(6, 2), DecomposableAlign(nn.Linear(6, 4))
+
+    def forward(self, a: Tensor, b: Tensor, a_mask: Tensor, b_mask: Tensor) -> Tensor:
+        a, b = self.context(a, a_mask), self.context(b, b_mask)
+        beta, alpha = self.align(a, b, a_mask, b_mask)
+        scores = functional.attention_scores(beta, alpha)
+        return masking.masked_mean(beta, a_mask) * masking.masked_max(alpha, b_mask) + scores.mean()
+
+
+def test_fx_traces_a_model_around_the_layers() -> None:
+    """As the page of conventions says."""
+
+    class Tracer(torch.fx.Tracer):
+        def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+            return type(m).__module__.startswith("nlilayers") or super().is_leaf_module(m, module_qualified_name)
+
+    model = Matched().double()
+    graph = Tracer(autowrap_modules=(math, masking, functional)).trace(model)
+    traced = torch.fx.GraphModule(model, graph)
+    masks = masking.lengths_to_mask(torch.tensor([4, 2])), masking.lengths_to_mask(torch.tensor([1, 3]))
+    given = normal(0, 2, 4, 6), normal(1, 2, 3, 6), *masks
+    assert torch.equal(traced(*given), model(*given))
+    assert sum(node.op == "call_module" for node in graph.nodes) == 3
 
 
 @pytest.mark.parametrize("name", [name for name, case in MODELS.items() if case.recurrent])

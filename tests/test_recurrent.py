@@ -262,6 +262,16 @@ def test_it_compiles_into_one_graph() -> None:
         laws.compiles(States(lstm_of(1)), sizes, "aot_eager")
 
 
+def test_compiled_its_lstms_hooks_are_called() -> None:
+    lstm, drawn = States(lstm_of(1)), sizes(3)
+    for module in lstm.modules():
+        if isinstance(module, nn.LSTM):
+            module.register_forward_hook(lambda _, __, states: (states[0] * 0, states[1]))
+    with torch._dynamo.config.patch(allow_rnn=True):
+        compiled = torch.compile(lstm, backend="aot_eager")(*drawn.tensors, *drawn.masks)
+    assert not compiled.any() and not lstm(*drawn.tensors, *drawn.masks).any()
+
+
 def test_it_is_exported_for_every_length() -> None:
     laws.exports(States(lstm_of(1)), sizes)
     laws.onnx_agrees(States(lstm_of(1)), sizes, dynamo=True)

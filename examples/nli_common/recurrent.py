@@ -77,7 +77,7 @@ def _read(lstm: nn.Module, x: Tensor) -> Tensor:
 
     Under autocast, in the dtype of its weights.
     """
-    if not torch.compiler.is_compiling():
+    if not torch.compiler.is_compiling() or not _is_plain(lstm):
         with _in_training_for_gradients(lstm, on_cudnn=x.is_cuda), without_autocast(x) as lowers:
             states: Tensor = lstm(x.to(next(lstm.parameters(), x).dtype) if lowers else x)[0]
         return states
@@ -85,6 +85,11 @@ def _read(lstm: nn.Module, x: Tensor) -> Tensor:
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     weights: list[Tensor] = [getattr(lstm, name) for name in names]
     return read(x.to(weights[0].dtype), *weights)
+
+
+def _is_plain(lstm: nn.Module) -> bool:
+    """Whether it computes what its weights say, and nothing else happens."""
+    return type(lstm) is nn.LSTM and not (lstm._forward_hooks or lstm._forward_pre_hooks)
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ class GaussianSelfAttention(nn.Module):
       which promises that they are functions of :math:`i - j` alone;
     - with priors that are at most -1e30 at a distance of 0 (where they are :math:`-\infty`, a word with no other to
       attend to has a sum of 0);
-    - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head;
+    - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head, or has parametrizations;
     - with ``"auto"``, or a prior that may be any number at a distance of 0 (a :class:`DistancePrior`, a custom one),
       under ``vmap``, on the meta device, and while a CUDA graph is recorded.
 
@@ -215,6 +215,8 @@ class GaussianSelfAttention(nn.Module):
     def _project(self, x: Tensor, mask: Tensor | None) -> Tensor:
         require_sequence("x", x, self.embed_dim)
         projected: Tensor = self.in_proj(zero_padding(x, mask))
+        if projected.shape[-1] != 3 * self.embed_dim:
+            raise ValueError(f"in_proj must give {3 * self.embed_dim} features, got {projected.shape[-1]}")
         return projected
 
     def _heads(self, projected: Tensor) -> Tensor:
@@ -269,7 +271,8 @@ class GaussianSelfAttention(nn.Module):
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
-        return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, window={self.window!r}, scale={self.scale:.4g}"
+        scale = self.scale.item() if isinstance(self.scale, Tensor) else self.scale
+        return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, window={self.window!r}, scale={scale:.4g}"
 
 
 def _diagonal(log_bias: Tensor) -> Tensor:

@@ -56,7 +56,6 @@ def _smallest_window(
     prior: nn.Module, queries: Tensor, keys: Tensor, mask: Tensor | None, scale: float, tolerance: float
 ) -> int:
     length, priors = queries.shape[2], gaussians_of(prior)
-    # Read as the prior will read them: a parametrization may hand out again what it was first asked for.
     scalars = [scalar.detach().flatten() for scalar in (*(each.w for each in priors), *(each.b for each in priors))]
     if not priors or any(scalar.shape != (1,) for scalar in scalars):
         return length

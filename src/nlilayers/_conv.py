@@ -32,8 +32,8 @@ class GatedConvBlock(nn.Module):
         in_features: features of :math:`h^{L-1}`.
         out_features: features of :math:`h^L` and of the cells.
         kernel_size: :math:`k`, the words in a window.
-        forget_gate: ``False`` is the paper's ablation :math:`h = o \odot g + W_p h^{L-1}`: the cell is what enters (the
-            same tensor, not a copy, where widths match and there is no mask).
+        forget_gate: ``False`` is the paper's ablation :math:`h = o \odot g + W_p h^{L-1}`: the cell is what enters (not
+            a copy where widths match, so do not write to it).
         output_gate: ``False`` is the paper's ablation :math:`h = \mathrm{ReLU}(h^{L-1} * W_g + b_g) + c`. Without both
             gates the block is the paper's plain residual CNN.
 

@@ -1,6 +1,7 @@
 """What is known of a prior without reading its numbers: from its class, unless a subclass or a hook changed it."""
 
 from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from nlilayers._priors import DistancePrior, GaussianPrior, HeadPriors, LinearPrior, ZipfPrior
 
@@ -21,9 +22,11 @@ def is_of_distance(prior: nn.Module) -> bool:
 
 
 def gaussians_of(prior: nn.Module) -> list[GaussianPrior]:
-    """One prior for all heads, or one for each, if Gaussian they are."""
+    """One prior for all heads, or one for each, if Gaussian they are, with scalars that read the same twice."""
     priors = _by_head(prior)
-    gaussians = [each for each in priors if isinstance(each, GaussianPrior) and _is_untouched(each)]
+    gaussians = [
+        each for each in priors if isinstance(each, GaussianPrior) and _is_untouched(each) and not is_parametrized(each)
+    ]
     return gaussians if len(gaussians) == len(priors) else []
 
 

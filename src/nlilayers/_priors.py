@@ -41,15 +41,17 @@ class GaussianPrior(nn.Module):
        highest of all tokens for larger :math:`w`;
     3. a large :math:`c` moves the peak outward, to the distance :math:`\sqrt{c/w}`.
 
-    The default, :math:`w = c`, has its peak on the two neighbours. (The paper gives no initial values.)
+    The default, :math:`w = c`, has its peak on the two neighbours, where the absolute value has its kink: finite
+    differences find no gradient there. (The paper gives no initial values.)
 
     Args:
         w: where :math:`w` starts, above 0; never below the smallest normal number (1e-38 in float32), however small.
         b: where :math:`b` starts; ``None`` leaves it out (Eq 3). At 0 its gradient is 0, so only weight decay moves it.
 
     Attributes:
-        w: :math:`w`, a scalar above 0.
-        b: :math:`b`, a scalar, at most 0; 0 for Eq 3.
+        rho, kappa: :math:`\rho` and :math:`\kappa`, the trained scalars; ``kappa`` is ``None`` for Eq 3.
+        w: :math:`w`, a scalar above 0, computed from ``rho`` whenever it is read.
+        b: :math:`b`, a scalar, at most 0, likewise; 0 for Eq 3.
 
     Shape:
         → ``(query_length, key_length)``, in at least float32.
@@ -185,7 +187,8 @@ class LinearPrior(nn.Module):
         w: where :math:`w_l` starts. (The paper gives no initial value.)
 
     Attributes:
-        w: :math:`w_l`, a scalar below 0.
+        theta: the trained scalar.
+        w: :math:`w_l`, a scalar below 0, computed from ``theta`` whenever it is read.
 
     Shape:
         → ``(query_length, key_length)``, in at least float32.
