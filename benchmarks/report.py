@@ -99,7 +99,8 @@ def attention_table(rows: list[dict[str, Any]]) -> str:
     """A row for each length; the goal is the largest ratio to plain attention that was asked for."""
     rivals = list(dict.fromkeys(name for row in rows for name in row["ratios"]))
     goals = ["goal"] * any(row["goal"] is not None for row in rows)
-    lines = [["length", "batch", "ours, ms", *rivals, *goals, "µs a token"]]
+    heads = [name.replace("Attention", "\N{ZERO WIDTH SPACE}Attention") for name in rivals]
+    lines = [["length", "batch", "ours, ms", *heads, *goals, "µs a token"]]
     for row in rows:
         seconds = row["seconds"]["ours"]["median"]
         ratios = [_ratio(row["ratios"].get(name)) for name in rivals]
