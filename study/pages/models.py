@@ -30,7 +30,8 @@ def page(results: Results) -> str:
         "# Models on real pairs",
         "Accuracy in per cent: mean ± standard deviation over the seeds (their number). “Five together” averages the "
         "probabilities of five seeds, where the weights of all five were kept. The public implementations' figures "
-        "are of single models, with [other budgets](index.md). Dev accuracy is that of the best epoch, and so "
+        "are of single models, with [other budgets](index.md). Parameters include a vector for each character that the "
+        "bench has, where a model reads them. Dev accuracy is that of the best epoch, and so "
         "optimistic. For each model's speed see [Speed](../speed/index.md). The Gaussian Transformer starts from "
         "weights that are ours, since the paper gives none; [from Glorot's](claims.md) it is "
         f"behind{behind(OWN_START, results)}. [The order of the models](order.md) says how that start was found.",
