@@ -4,13 +4,14 @@ import contextlib
 import dataclasses
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
 from rich.console import Console
+from torch import nn
 
 from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.checkpoints import load_weights
@@ -52,17 +53,8 @@ def train_run(
     labels = scheme_of(corpora["train"].labels, "the training corpus")
     phenomena = list(dict.fromkeys(name for corpus in corpora.values() for name in corpus.phenomena))
     config = dataclasses.replace(config, num_classes=len(labels))
-    described = {
-        "script": script.name,
-        "config": type(config).__name__,
-        "model": asdict(config),
-        "recipe": asdict(recipe),
-        "seed": seed,
-        "processes": accelerator.num_processes,
-        "mixed_precision": accelerator.mixed_precision,
-        "labels": list(labels),
-        "data": data.identity(corpora),
-    }
+    described = _description(script, config, recipe, seed, accelerator)
+    described |= {"labels": list(labels), "data": data.identity(corpora)}
     encoder = encoder_fingerprint(config)
     if encoder is not None:
         described["encoder"] = encoder
@@ -72,10 +64,7 @@ def train_run(
     if run.metrics.exists():
         if accelerator.is_main_process:
             run.drop_checkpoints()
-        console.print(f"this run is finished: {run.metrics}", soft_wrap=True)
-        with _with_a_way_out("delete it, and the same command trains anew"):
-            shown, held = held_metrics(run.metrics)
-        print_metrics(console, held, shown)
+        _show_finished(run, console)
         return
     if recipe.cuda_graphs:
         _require_recordable(accelerator, on_encoder=encoder is not None)
@@ -115,24 +104,20 @@ def train_run(
 
         best = build(script, config, lexicon).eval()
         load_weights(run.weights, best)
-        prepared = accelerator.prepare(best)
-        results: dict[str, Metrics] = {}
-        figures: dict[str, Any] = {"parameters": parameters}
-        figures["training_pairs"] = len(datasets["train"])
-        figures["pairs_per_second"] = at.epoch * len(datasets["train"]) / at.seconds
-        for name in ("test", "dev", "train"):
-            if name in datasets:
-                limit = TRAIN_SAMPLE if name == "train" else None
-                batches = accelerator.prepare(evaluation_loader(datasets[name], limit))
-                started = time.perf_counter()
-                results[name] = evaluate(prepared, batches, accelerator, labels, phenomena)
-                if name == shown:
-                    figures["inference_pairs_per_second"] = results[name]["pairs"] / (time.perf_counter() - started)
+        results, seconds = _tested(best, datasets, accelerator, labels, phenomena)
         if accelerator.is_main_process:
             title = f"{shown}, accuracy {100 * results[shown]['accuracy']:.1f} %"
             plot_confusion(results[shown]["confusion"], labels, title, run.folder / "confusion.png")
             plot_first_pair(best, corpora[shown], lexicon, run.folder)
-            write_json(run.metrics, {**results, **figures, "best_epoch": at.best_epoch + 1, "history": at.history})
+            figures = {
+                "parameters": parameters,
+                "training_pairs": len(datasets["train"]),
+                "pairs_per_second": at.epoch * len(datasets["train"]) / at.seconds,
+                "inference_pairs_per_second": results[shown]["pairs"] / seconds[shown],
+                "best_epoch": at.best_epoch + 1,
+                "history": at.history,
+            }
+            write_json(run.metrics, {**results, **figures})
             run.drop_checkpoints()
         accelerator.wait_for_everyone()
         console.print(
@@ -140,6 +125,46 @@ def train_run(
             soft_wrap=True,
         )
         print_metrics(console, results[shown], shown)
+
+
+def _description(script: Script, config: Any, recipe: Recipe, seed: int, accelerator: Accelerator) -> dict[str, Any]:
+    """What a run is, its files apart: another one has no place in its folder."""
+    return {
+        "script": script.name,
+        "config": type(config).__name__,
+        "model": asdict(config),
+        "recipe": asdict(recipe),
+        "seed": seed,
+        "processes": accelerator.num_processes,
+        "mixed_precision": accelerator.mixed_precision,
+    }
+
+
+def _show_finished(run: Run, console: Console) -> None:
+    console.print(f"this run is finished: {run.metrics}", soft_wrap=True)
+    with _with_a_way_out("delete it, and the same command trains anew"):
+        shown, held = held_metrics(run.metrics)
+    print_metrics(console, held, shown)
+
+
+def _tested(
+    model: nn.Module,
+    datasets: Mapping[str, PairDataset],
+    accelerator: Accelerator,
+    labels: Sequence[str],
+    phenomena: Sequence[str],
+) -> tuple[dict[str, Metrics], dict[str, float]]:
+    """The metrics of each corpus that there is, and the seconds that they took."""
+    results: dict[str, Metrics] = {}
+    seconds: dict[str, float] = {}
+    prepared = accelerator.prepare(model)
+    for name in ("test", "dev", "train"):
+        if name in datasets:
+            batches = accelerator.prepare(evaluation_loader(datasets[name], TRAIN_SAMPLE if name == "train" else None))
+            started = time.perf_counter()
+            results[name] = evaluate(prepared, batches, accelerator, labels, phenomena)
+            seconds[name] = time.perf_counter() - started
+    return results, seconds
 
 
 def _with_rate(recipe: Recipe, script: Script, config: Any) -> Recipe:
