@@ -398,6 +398,11 @@ def test_initialisation_keeps_the_variance(in_features: int, layers: int) -> Non
     assert 0.75 < y.var().item() < 1.3
 
 
+def test_convolutions_start_with_the_variance_that_keeps_that_of_a_window() -> None:
+    weight = GatedConvBlock(200, 200).weight
+    assert weight.std().item() == pytest.approx((3 * 200) ** -0.5, rel=0.02)
+
+
 def test_device_and_dtype_are_the_constructors(device: str) -> None:
     stack = GatedConvEncoder(FEATURES, WIDTH, 2, device=device, dtype=torch.float64)
     assert {(p.dtype, p.device.type) for p in stack.parameters()} == {(torch.float64, device)}

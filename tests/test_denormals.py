@@ -157,6 +157,19 @@ def test_biases_of_the_projections_widen_no_range(length: int) -> None:
         assert not torch.any((weights > 0) & (weights < torch.finfo(torch.float32).tiny))
 
 
+def test_intra_alignment_hides_by_the_range_of_its_own_scores_between_real_words() -> None:
+    """Of twice the scores, or of what the network makes of padding, the range would leave denormal weights."""
+    feedforward = nn.Linear(EMBED_DIM, EMBED_DIM)
+    with torch.no_grad():
+        feedforward.weight.copy_(torch.eye(EMBED_DIM))
+        feedforward.weight[:, 0], feedforward.bias[:] = -1e3, 1e3
+    x = normal(0, 2, 40, EMBED_DIM, scale=0.6).float()
+    x[:, :, 0] = 1
+    mask = torch.arange(40) < torch.tensor([[40], [31]])
+    weights = IntraAlign(feedforward, prior=GaussianPrior(1.0, -0.1)).alignment_weights(x, mask)
+    assert not torch.any((weights > 0) & (weights < torch.finfo(torch.float32).tiny))
+
+
 @pytest.mark.parametrize("prior", [GaussianPrior, lambda: LinearPrior(-1.0)])
 @pytest.mark.parametrize("length", [40, 150, 700])
 def test_none_is_in_intra_alignment_and_nothing_else_changes(prior, length: int) -> None:
