@@ -11,6 +11,11 @@ KINDS = {
 
 _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
     "equal": {
+        "torch.arange takes a tensor of one number as it takes the number.": {
+            "masking._longest": [
+                "return longest if (is_jit_traced()) or True else longest.item()",
+            ],
+        },
         "Both sides have the same length by construction, which `strict` only checks.": {
             "_highway.Highway.forward": [
                 "for transform, gate in zip(self.transforms, self.gates, ):",
@@ -199,6 +204,12 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         },
     },
     "rounding": {
+        "Counted in the dtype of the words, which rounds a large count.": {
+            "_attention.GaussianSelfAttention.discarded_mass_bound": [
+                "count = _words_beyond(x.new_ones(1, x.shape[1], dtype=None) if mask is None else mask, window)",
+                "count = _words_beyond(x.new_ones(1, x.shape[1], ) if mask is None else mask, window)",
+            ],
+        },
         "The prior's scalars in float32 move the bias by its last digit, and the range has 0.1 % to spare.": {
             "_blocks._smallest_window": [
                 'has_holes, exact = bool(known[0]), torch.tensor(known[1:], dtype=None, device="cpu")',
