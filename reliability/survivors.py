@@ -11,6 +11,11 @@ KINDS = {
 
 _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
     "equal": {
+        "A matrix's last axis is its second.": {
+            "_priors._along_diagonals": [
+                "return bias_of(distances[None]).unfold(-1, key_length, 1).squeeze(-3).flip(+1)",
+            ],
+        },
         "torch.arange takes a tensor of one number as it takes the number.": {
             "masking._longest": [
                 "return longest if (is_jit_traced()) or True else longest.item()",
@@ -242,6 +247,12 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         },
     },
     "elsewhere": {
+        "The prior is on the GPU, and so are its distances.": {
+            "_priors._along_diagonals": [
+                "return bias_of(functional.token_distances(query_length, key_length, None))",
+                "return bias_of(functional.token_distances(query_length, key_length, ))",
+            ],
+        },
         "The prior is on the GPU, and so would be the search for its window.": {
             "functional._window._log_ratio": [
                 "beta = log_bias.detach().to(None, torch.float64)",
