@@ -1,4 +1,4 @@
-"""What is known of a prior without reading its numbers: from its class, unless a subclass or a hook changed it."""
+"""What is known of a prior without reading its numbers: its class tells, unless something changed what it computes."""
 
 from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
