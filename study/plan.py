@@ -126,6 +126,10 @@ def _cnn(name: str, **options: Any) -> Variant:
     return _variant(f"GCNN 150, {name}", _CNN_150, _CNN, **({"hidden_size": 150} | _WORDS | options))
 
 
+def _other_activation(name: str, convolution: str) -> Variant:
+    return _variant(f"GCNN 150, {name}", _CNN_150, "study.gates", hidden_size=150, convolution=convolution, **_WORDS)
+
+
 def _cafe(name: str, **options: Any) -> Variant:
     sizes = {"encoder_size": 150, "lstm_size": 150, "prediction_size": 200, "num_factors": 10, "append_intra": False}
     return _variant(f"CAFE 150, {name}", _CAFE_150, "cafe", **(sizes | options))
@@ -153,6 +157,8 @@ ABLATIONS = (
     _cnn("no output gate", convolution="no-output-gate"),
     _cnn("GLU", convolution="glu"),
     _cnn("no gates", convolution="cnn"),
+    _other_activation("output gate with ReLU", "gcnn"),
+    _other_activation("no output gate, tanh", "no-output-gate"),
     _cafe("whole"),
     _cafe("FC for FM", factorize=False),
     _cafe("no subtraction", without="sub"),
@@ -291,6 +297,10 @@ OWN_CLAIMS = (
     Claim(NO_PAPER, "unit length, a setting of the Trento report, helps", "attention, unit vectors", "attention"),
     Claim(NO_PAPER, "of unknown words' vectors, too", "attention, unit vectors throughout", "attention"),
     OWN_START,
+    Claim(NO_PAPER, "with tanh, the output gate helps", _CNN_150, "GCNN 150, no output gate, tanh"),
+    Claim(NO_PAPER, "with ReLU, too", "GCNN 150, output gate with ReLU", "GCNN 150, no output gate"),
+    Claim(NO_PAPER, "with the gate, tanh is better than ReLU", _CNN_150, "GCNN 150, output gate with ReLU"),
+    Claim(NO_PAPER, "without it, too", "GCNN 150, no output gate, tanh", "GCNN 150, no output gate"),
     *(Claim(NO_PAPER, "an average of the weights helps", one.name, one.family, paired=True) for one in AVERAGED),
     Claim(
         NO_PAPER,
