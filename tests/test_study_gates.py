@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from gated_cnn import GatedCNN, GatedCNNConfig
 from hypothesis import given
 from hypothesis import strategies as st
 from study.gates import OtherActivation, OtherActivationConfig
@@ -12,6 +11,7 @@ from torch.testing import assert_close
 
 import oracles
 import strategies
+from gated_cnn import GatedCNN, GatedCNNConfig
 from models import TINY, full, randomised
 from nlilayers import GatedConvBlock
 from strategies import normal
