@@ -53,11 +53,7 @@ def train_run(
     labels = scheme_of(corpora["train"].labels, "the training corpus")
     phenomena = list(dict.fromkeys(name for corpus in corpora.values() for name in corpus.phenomena))
     config = dataclasses.replace(config, num_classes=len(labels))
-    described = _description(script, config, recipe, seed, accelerator)
-    described |= {"labels": list(labels), "data": data.identity(corpora)}
-    encoder = encoder_fingerprint(config)
-    if encoder is not None:
-        described["encoder"] = encoder
+    described = _description(script, config, recipe, seed, accelerator, labels, data.identity(corpora))
     run.require_free_for(described)
     _print_sizes(console, corpora)
     shown = "test" if "test" in corpora else "dev"
@@ -67,7 +63,7 @@ def train_run(
         _show_finished(run, console)
         return
     if recipe.cuda_graphs:
-        _require_recordable(accelerator, on_encoder=encoder is not None)
+        _require_recordable(accelerator, on_encoder="encoder" in described)
 
     lexicon = _lexicon(run, data, corpora)
     torch.manual_seed(seed)
@@ -127,8 +123,17 @@ def train_run(
         print_metrics(console, results[shown], shown)
 
 
-def _description(script: Script, config: Any, recipe: Recipe, seed: int, accelerator: Accelerator) -> dict[str, Any]:
-    """What a run is, its files apart: another one has no place in its folder."""
+def _description(
+    script: Script,
+    config: Any,
+    recipe: Recipe,
+    seed: int,
+    accelerator: Accelerator,
+    labels: Sequence[str],
+    files: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What a run is: another one has no place in its folder."""
+    encoder = encoder_fingerprint(config)
     return {
         "script": script.name,
         "config": type(config).__name__,
@@ -137,7 +142,9 @@ def _description(script: Script, config: Any, recipe: Recipe, seed: int, acceler
         "seed": seed,
         "processes": accelerator.num_processes,
         "mixed_precision": accelerator.mixed_precision,
-    }
+        "labels": list(labels),
+        "data": dict(files),
+    } | ({} if encoder is None else {"encoder": encoder})
 
 
 def _show_finished(run: Run, console: Console) -> None:

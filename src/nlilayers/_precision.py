@@ -26,7 +26,7 @@ def without_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:
-    """``x @ y``, which autocast lowers neither forwards nor, where its backward pass is compiled, backwards."""
+    """``x @ y`` of a matrix or a vector y, lowered by autocast neither forwards nor, compiled, backwards."""
     compiled = torch.compiler.is_compiling() and not is_under_functorch()
     own_backward = compiled and autocast_dtype(x) is not None
     with without_autocast(x):
@@ -46,6 +46,8 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         x, y = ctx.saved_tensors
         with torch.autocast(grad.device.type, enabled=False):
+            if y.ndim == 1:
+                return torch.outer(grad, y), x.mT @ grad
             return (grad @ y.mT).sum_to_size(x.shape), (x.mT @ grad).sum_to_size(y.shape)
 
 

@@ -45,13 +45,10 @@ def _three(word: Tensor, other: Tensor, *machines: Tensor) -> tuple[tuple[Tensor
 
 def _machine(*blocks: Block) -> tuple[Tensor, Tensor]:
     """The scalars without their bias, and ``x V``, ``(rows, k)``, of features in blocks."""
-    terms = (
-        # (A factor of addcmul's own would crash torch.func.linearize.)
-        (torch.addcmul(weight, x, -0.5 * factors.square().sum(1)) * x).sum(1)
-        for x, weight, factors in blocks
-    )
     projected = _projected(*blocks)
-    return torch.add(_sum(terms), projected.square().sum(1), alpha=0.5), projected
+    single = _sum(product(x, weight) for x, weight, _ in blocks)
+    squared = _sum(product(x.square(), factors.square().sum(1)) for x, _, factors in blocks)
+    return single + 0.5 * (projected.square().sum(1) - squared), projected
 
 
 def _projected(*blocks: Block) -> Tensor:
@@ -72,11 +69,12 @@ def _halves(word: Tensor, other: Tensor, weight: Tensor, factors: Tensor) -> tup
 def _apply(
     function: type[torch.autograd.Function], plain: Callable[..., tuple[tuple[Tensor, Tensor], ...]], *inputs: Tensor
 ) -> tuple[Tensor, ...]:
-    """The scalars of each machine, by the function that has its own backward pass unless code is transformed.
+    """The scalars of each machine; where there may be a backward pass, by the function that has its own.
 
-    Compiled, the backward pass is the compiler's: it fuses the passes over memory. A trace keeps no Python.
+    Compiled, the backward pass is the compiler's, which fuses the passes over memory; transformed, the transform's. A
+    trace keeps no Python.
     """
-    if is_traced() or is_transformed(*inputs):
+    if not torch.is_grad_enabled() or is_traced() or is_transformed(*inputs):
         return tuple(y for y, _ in plain(*inputs))
     ys: tuple[Tensor, ...] = function.apply(*inputs)  # type: ignore[no-untyped-call]
     return ys
