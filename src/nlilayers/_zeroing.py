@@ -22,6 +22,8 @@ def zero_masked(x: Tensor, mask: Tensor) -> Tensor:
     """
     if is_traced() or not _has_bits(x) or is_transformed(x):
         return torch.where(mask, x, 0)
+    if not (x.requires_grad and torch.is_grad_enabled()):
+        return _masked_bits(x, mask)  # with no backward pass, a function of autograd's would only take time
     zeroed: Tensor = _ZeroMasked.apply(x, mask)  # type: ignore[no-untyped-call]
     return zeroed
 
@@ -63,14 +65,18 @@ class _ZeroMasked(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, mask: Tensor) -> Tensor:
         ctx.save_for_backward(mask)
-        integers = INTEGERS[x.dtype.itemsize]
-        all_bits_or_none = -mask.to(integers)  # True is -1, whose bits are all set
-        return (x.view(integers) & all_bits_or_none).view(x.dtype)
+        return _masked_bits(x, mask)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (mask,) = ctx.saved_tensors
         return zero_masked(grad, mask), None
+
+
+def _masked_bits(x: Tensor, mask: Tensor) -> Tensor:
+    integers = INTEGERS[x.dtype.itemsize]
+    all_bits_or_none = -mask.to(integers)  # True is -1, whose bits are all set
+    return (x.view(integers) & all_bits_or_none).view(x.dtype)
 
 
 def _has_bits(x: Tensor) -> bool:
