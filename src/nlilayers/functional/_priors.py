@@ -75,7 +75,6 @@ def distance_buckets(distances: Tensor, max_distance: int, *, signed: bool = Tru
     require_far_buckets(far_buckets, signed=signed)
     away = distances.abs()
     if not signed:
-        # A trace on a GPU refuses the bound of a clamp, which lies on the CPU.
         return torch.where(away <= max_distance, away, max_distance + 1)
     far: Tensor | int = 2 * max_distance + 1
     if far_buckets == 2:
