@@ -8,7 +8,7 @@ from typing import Any
 
 from study.compare import FEWEST_SEEDS, LEVEL, Difference, difference, verdicts
 from study.markdown import NO_BREAK, table
-from study.plan import BENCHES, CLAIMS, NEARLY_EQUAL, NO_PAPER, ORDER, OWN_CLAIMS, PROTOCOL, Claim, jobs
+from study.plan import BENCHES, CLAIMS, NEARLY_EQUAL, NO_PAPER, ORDER, OUTPUT_GATE, OWN_CLAIMS, PROTOCOL, Claim, jobs
 from study.results import Results
 from study.training import unpacked
 
@@ -44,6 +44,11 @@ def page(results: Results) -> str:
             "are not six findings. The Gaussian's w and b hardly move from [their start](priors.md), which is ours.",
             comparisons(CLAIMS, results),
             *beside_the_papers(CLAIMS, results),
+            "## The output gate",
+            "Without its output gate, Chen et al.'s gated CNN also has a ReLU in place of the candidate's tanh. Here "
+            "the two changes are made one at a time. These rows were added when the [ablation](order.md) had been "
+            "decided against the paper.",
+            comparisons(OUTPUT_GATE, results),
             "## What no paper says",
             "Unit length is a setting of the Trento report, which does not state its effect. Words without a vector "
             "then get a standard normal one, ten times as long as the others; the “throughout” variant scales those "
