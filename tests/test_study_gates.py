@@ -19,11 +19,14 @@ from strategies import normal
 SIZES = {"use_chars": False, "use_pos": False, "hidden_size": 4, "context_layers": 2, "aggregation_layers": 1}
 
 
+def part_of(layer: GatedConvBlock, part: int) -> tuple[list, list[float]]:
+    """The matrices and the bias of a gate or of the candidate, which is the last part."""
+    count = 1 + layer.forget_gate + layer.output_gate
+    return layer.weight.chunk(count)[part].mT.tolist(), layer.bias.chunk(count)[part].tolist()
+
+
 def convolved(layer: GatedConvBlock, part: int, words: list[list[float]]) -> list[list[float]]:
-    """The part that a gate or the candidate is computed from; -1 is the candidate."""
-    rows = layer.weight.chunk(1 + layer.forget_gate + layer.output_gate)[part]
-    bias = layer.bias.chunk(1 + layer.forget_gate + layer.output_gate)[part]
-    return oracles.convolve(words, rows.mT.tolist(), bias.tolist())
+    return oracles.convolve(words, *part_of(layer, part))
 
 
 @pytest.mark.parametrize("forget_gate", [True, False])
@@ -41,13 +44,8 @@ def test_a_block_equals_the_loop(
     cell = cell * mask[..., None]
     words, cells = x[mask].tolist(), cell[mask].tolist()
     candidate = convolved(layer, -1, words)
-    expected_cell = [oracles.linear(word, layer.projection.weight.tolist()) for word in words]
-    if forget_gate:
-        keep = [[oracles.sigmoid(f) for f in row] for row in convolved(layer, -2, words)]
-        expected_cell = [
-            [k * c + (1 - k) * z for k, c, z in zip(*row, strict=True)]
-            for row in zip(keep, cells, expected_cell, strict=True)
-        ]
+    cell_of = {"forget": part_of(layer, -2) if forget_gate else None, "projection": layer.projection.weight.tolist()}
+    _, expected_cell = oracles.gated_convolution(words, cells, part_of(layer, -1), output=None, **cell_of)
     if output_gate:
         gates = convolved(layer, 0, words)
         added = [
