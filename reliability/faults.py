@@ -9,9 +9,9 @@ that has imported the library and done nothing else; one plain command line tell
 import argparse
 import ctypes
 import errno
+import gc
 import importlib
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -31,12 +31,9 @@ import torch
 from nli_common import commands
 from nli_common.files import write_text
 from nli_common.tensors import DAMAGED, load_tensors
+from reliability.forks import FORKS
 
 HERE = Path(__file__).parent
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(  # torch loads its compiler with the first optimiser: a second, in every fork
-    ["reliability.faults", "decomposable_attention", "lstm_attention", "torch._dynamo"]
-)
 SMALL = (
     *("--pairs", "100", "--vector-size", "6", "--batch-size", "34", "--epochs", "3"),
     *("--lr", "0.01", "--optimizer", "adam"),
@@ -112,6 +109,7 @@ class Running:
 
 
 def _child(script: str, words: list[str], log: Path, fault: Fault | None, powerless: bool) -> None:
+    gc.freeze()  # what is imported need not be searched for garbage in each fork
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(log / name, os.O_CREAT | os.O_WRONLY), number)
     os.environ |= {"ACCELERATE_USE_CPU": "true", "COLUMNS": "200"}

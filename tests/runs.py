@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import forks
 from nli_common.generated import generated_pairs
 
 ROOT = Path(__file__).parent.parent
@@ -35,9 +36,7 @@ def environment(device: str = "cpu") -> dict[str, str]:
 def run_script(
     *arguments: str | Path, script: Path = SCRIPT, columns: int = 200, device: str = "cpu"
 ) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, str(script), *map(str, arguments)]
-    env = environment(device) | {"COLUMNS": str(columns)}
-    return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=300)
+    return forks.run([str(script), *map(str, arguments)], environment(device) | {"COLUMNS": str(columns)}, seconds=300)
 
 
 def start_script(arguments: Sequence[str | Path]) -> "subprocess.Popen[bytes]":

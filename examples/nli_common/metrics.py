@@ -7,7 +7,6 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from nli_common.data import Batch, Sentence
 from nli_common.memory import LEAVE_OUT, memory_for
@@ -93,6 +92,9 @@ def metrics_of(
     predicted: Tensor, label: Tensor, phenomenon: Tensor, labels: Sequence[str], phenomena: Sequence[str]
 ) -> Metrics:
     """The metrics of predictions, each ``(pairs,)`` of class or phenomenon numbers."""
+    # Importing it takes longer than torch does, which a command that counts nothing need not wait for.
+    from torchmetrics.functional.classification import multiclass_confusion_matrix
+
     confusion = multiclass_confusion_matrix(predicted, label, num_classes=len(labels))
     right = (predicted == label).double()
     return Metrics(
