@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
 import forks
 from nli_common.generated import generated_pairs
 
@@ -36,7 +38,11 @@ def environment(device: str = "cpu") -> dict[str, str]:
 def run_script(
     *arguments: str | Path, script: Path = SCRIPT, columns: int = 200, device: str = "cpu"
 ) -> "subprocess.CompletedProcess[str]":
-    return forks.run([str(script), *map(str, arguments)], environment(device) | {"COLUMNS": str(columns)}, seconds=300)
+    argv, env = [str(script), *map(str, arguments)], environment(device) | {"COLUMNS": str(columns)}
+    if torch.cuda.is_available():  # not to be used in a fork of a process whose imports have looked for it
+        command = [sys.executable, *argv]
+        return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=300)
+    return forks.run(argv, env, seconds=300)
 
 
 def start_script(arguments: Sequence[str | Path]) -> "subprocess.Popen[bytes]":

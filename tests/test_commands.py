@@ -526,6 +526,12 @@ def test_a_reader_that_has_gone_is_no_error(arguments: list[str], tmp_path: Path
     assert done.stderr == "" and done.returncode == 1
 
 
+def test_help_waits_for_no_import_that_takes_seconds() -> None:
+    code = "import sys; import decomposable_attention; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=SCRIPT.parent, capture_output=True, text=True, check=True)
+    assert not {"scipy", "torch._dynamo", "torchmetrics", "transformers"} & set(done.stdout.split())
+
+
 def test_every_option_has_its_help() -> None:
     shown = run_script("train", "--help", columns=100).stdout  # in wider ones the groups stand side by side
     text = " ".join(shown.replace("│", " ").split())
