@@ -9,7 +9,6 @@ that has imported the library and done nothing else; one plain command line tell
 import argparse
 import ctypes
 import errno
-import gc
 import importlib
 import json
 import os
@@ -31,7 +30,7 @@ import torch
 from nli_common import commands
 from nli_common.files import write_text
 from nli_common.tensors import DAMAGED, load_tensors
-from reliability.forks import FORKS
+from reliability.forks import FORKS, begin
 
 HERE = Path(__file__).parent
 SMALL = (
@@ -109,9 +108,7 @@ class Running:
 
 
 def _child(script: str, words: list[str], log: Path, fault: Fault | None, powerless: bool) -> None:
-    gc.freeze()  # what is imported need not be searched for garbage in each fork
-    for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(log / name, os.O_CREAT | os.O_WRONLY), number)
+    begin(log / "out", log / "err")
     os.environ |= {"ACCELERATE_USE_CPU": "true", "COLUMNS": "200"}
     # A shell without job control has what it starts in the background ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)

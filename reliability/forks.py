@@ -1,6 +1,9 @@
 """Processes forked from one that has imported the library, and what else takes seconds to import."""
 
+import gc
 import multiprocessing
+import os
+from pathlib import Path
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
@@ -15,3 +18,10 @@ FORKS.set_forkserver_preload(
         "tyro",
     ]
 )
+
+
+def begin(out: Path, err: Path) -> None:
+    """What a fork does first: it writes to files, and searches nothing that was imported for garbage."""
+    gc.freeze()
+    for number, path in enumerate((out, err), start=1):
+        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), number)

@@ -1,6 +1,5 @@
 """Scripts in processes of their own, which begin with most of their imports made."""
 
-import gc
 import os
 import runpy
 import subprocess
@@ -9,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reliability.forks import FORKS
+from reliability.forks import FORKS, begin
 
 ROOT = Path(__file__).parent.parent
 PATHS_OF_TESTS = [str(ROOT), str(ROOT / "examples"), str(ROOT / "tests")]
@@ -31,11 +30,9 @@ def run(argv: Sequence[str], env: Mapping[str, str], *, seconds: float) -> "subp
 
 
 def _as_script(argv: Sequence[str], env: Mapping[str, str], streams: tuple[Path, Path]) -> None:
-    gc.freeze()  # what is imported need not be searched for garbage in each fork
+    begin(*streams)
     os.environ.clear()
     os.environ.update(env)
-    for number, stream in enumerate(streams, start=1):
-        os.dup2(os.open(stream, os.O_WRONLY | os.O_CREAT), number)
     sys.argv = list(argv)
     sys.path[:] = [str(Path(argv[0]).parent), *(path for path in sys.path if path not in PATHS_OF_TESTS)]
     runpy.run_path(argv[0], run_name="__main__")

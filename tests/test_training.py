@@ -1,6 +1,7 @@
 """A run that is killed at any instant goes on to the same numbers, bit for bit; what a run leaves behind."""
 
 import io
+import itertools
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
+from nli_common import train_runs
 from nli_common.checkpoints import load_checkpoint, load_weights, save_checkpoint, save_weights
 from nli_common.corpora import Pair
 from nli_common.data import Corpus
@@ -30,6 +33,7 @@ from nli_common.errors import InputError
 from nli_common.files import FORGOTTEN, write_atomically
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
+from nli_common.metrics import Metrics, metrics_of
 from nli_common.recipe import Recipe
 from nli_common.runs import Run, write_json
 from nli_common.train_runs import _print_coverage, _print_sizes, train_run
@@ -286,6 +290,21 @@ def test_what_accelerate_is_asked_for_is_done_or_refused(
     command = [sys.executable, "-c", code, "run", *sys.path]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert f"InputError: Accelerate's {problem}" in done.stderr and not (tmp_path / "run").exists()
+
+
+def test_the_speed_is_that_of_the_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of nothing that is imported or counted after them."""
+    seconds = itertools.count()
+
+    def count_slowly(*rows: Any) -> Metrics:
+        return [next(seconds) for _ in range(1000)] and metrics_of(*rows)
+
+    monkeypatch.setattr(train_runs, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
+    monkeypatch.setattr(train_runs, "metrics_of", count_slowly)
+    run = Run(tmp_path / "run")
+    train_here(run.folder)
+    metrics = json.loads(run.metrics.read_text())
+    assert metrics["inference_pairs_per_second"] == metrics["test"]["pairs"]
 
 
 def test_a_run_in_another_precision_is_another_run(tmp_path: Path) -> None:

@@ -25,21 +25,10 @@ class Metrics(TypedDict):
     confusion: list[list[int]]
 
 
-def evaluate(
-    model: nn.Module,
-    batches: "DataLoader[Batch]",
-    accelerator: Accelerator,
-    labels: Sequence[str],
-    phenomena: Sequence[str],
-) -> Metrics:
-    """The metrics of a model over all batches; every process of a distributed run returns the same."""
-    return metrics_of(*predictions(model, batches, accelerator), labels, phenomena)
-
-
 def predictions(
     model: nn.Module, batches: "DataLoader[Batch]", accelerator: Accelerator, way_out: str = LEAVE_OUT
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Predicted class, gold label and phenomenon of every pair, in the order of the batches."""
+    """Predicted class, gold label and phenomenon of every pair, in the order of the batches, on every process."""
     rows = []
     for logits, batch in scores(model, batches, way_out):
         told = (logits.argmax(-1), batch.label, batch.phenomenon)
@@ -92,7 +81,7 @@ def metrics_of(
     predicted: Tensor, label: Tensor, phenomenon: Tensor, labels: Sequence[str], phenomena: Sequence[str]
 ) -> Metrics:
     """The metrics of predictions, each ``(pairs,)`` of class or phenomenon numbers."""
-    # Importing it takes longer than torch does, which a command that counts nothing need not wait for.
+    # It brings scipy and transformers where they are installed: seconds that a command which counts nothing is spared.
     from torchmetrics.functional.classification import multiclass_confusion_matrix
 
     confusion = multiclass_confusion_matrix(predicted, label, num_classes=len(labels))

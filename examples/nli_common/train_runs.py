@@ -21,7 +21,7 @@ from nli_common.errors import InputError
 from nli_common.figures import plot_confusion
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
-from nli_common.metrics import Metrics, evaluate
+from nli_common.metrics import Metrics, metrics_of, predictions
 from nli_common.models import build, encoder_fingerprint
 from nli_common.recipe import Recipe
 from nli_common.reports import plot_first_pair, print_metrics
@@ -161,7 +161,7 @@ def _tested(
     labels: Sequence[str],
     phenomena: Sequence[str],
 ) -> tuple[dict[str, Metrics], dict[str, float]]:
-    """The metrics of each corpus that there is, and the seconds that they took."""
+    """The metrics of each corpus that there is, and the seconds that its predictions took."""
     results: dict[str, Metrics] = {}
     seconds: dict[str, float] = {}
     prepared = accelerator.prepare(model)
@@ -169,8 +169,9 @@ def _tested(
         if name in datasets:
             batches = accelerator.prepare(evaluation_loader(datasets[name], TRAIN_SAMPLE if name == "train" else None))
             started = time.perf_counter()
-            results[name] = evaluate(prepared, batches, accelerator, labels, phenomena)
+            predicted = predictions(prepared, batches, accelerator)
             seconds[name] = time.perf_counter() - started
+            results[name] = metrics_of(*predicted, labels, phenomena)
     return results, seconds
 
 
