@@ -110,7 +110,7 @@ def test_a_run_that_ended_before_its_test_goes_on_after_the_last_epoch(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("nli_common.train_runs.evaluate", killed)
+        patch.setattr("nli_common.train_runs.predictions", killed)
         train_again(Run(uninterrupted).read_config(), options, Run(tmp_path))
     done = run_script(*options, "--output", tmp_path)
     assert done.returncode == 0 and "resuming after the last epoch, 4\n" in done.stdout
