@@ -1,13 +1,17 @@
-"""The table of parameter counts in examples/README.md is what the models have, and the deviations are theirs."""
+"""The table of parameter counts in examples/README.md is what the models have; so are the figures beside them."""
 
 import dataclasses
 import importlib
+import json
 import re
 import string
 from pathlib import Path
+from statistics import mean
 
 import pytest
 import torch
+from study.plan import MODELS
+from study.results import held_results
 
 from nli_common.lexicon import Lexicon
 from nli_common.options import converted, parse_options
@@ -58,14 +62,33 @@ def test_counts_and_deviations(row: list[str]) -> None:
     assert deviation == f"{100 * (counted / published - 1):+.2f} %"
 
 
+def index() -> list[tuple[str, ...]]:
+    """Each model's file, parameters, accuracy and speed."""
+    text = (README.parents[1] / "docs" / "models" / "index.md").read_text(encoding="utf-8")
+    return re.findall(r"\((\w+)\.md\) \| [^|]* \| ([\d,]+) \| ([\d.]+) \| ([\d,]+|–) \|", text)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_the_pages_of_the_models_have_the_same_counts(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     if page.stem == "index":
         defaults = {row[0]: row[2] for row in reversed(rows())}
-        shown = re.findall(r"\((\w+)\.md\) \|.*\| ([\d,]+) \|", text)
-        assert {f"{name}.py": count for name, count in shown} == defaults
+        assert {f"{name}.py": count for name, count, *_ in index()} == defaults
         return
     lines = [line for line in text.splitlines() if line.startswith("|") and re.search(r"\| [\d,]{6,} \|", line)]
     shown = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
     assert shown == [row[1:] for row in rows() if row[0] == f"{page.stem}.py"]
+
+
+def test_the_index_has_what_was_measured() -> None:
+    held = json.loads((README.parents[1] / "benchmarks" / "speed-cpu-float32.json").read_text())
+    sizes = {"batch": 64, "lengths": [14, 8]}
+    measured = [row for row in held["models"] if sizes.items() <= row.items()]
+    speeds = {row["model"]: f"{64 / row['training']['median']:,.0f}" for row in measured}
+    results = held_results()
+    for name, _, right, speed in index():
+        kind = next(iter(importlib.import_module(name).SCRIPT.models)).__name__
+        variant = next(one.name for one in MODELS if one.row.script == name and one.row.model in ("", kind))
+        tested = [run["accuracy"]["test"] for run in results["snli22k", variant]]
+        assert len(tested) == 5 and right == f"{100 * mean(tested):.1f}", name
+        assert speed == speeds.get(kind.removesuffix("Config"), "–"), name

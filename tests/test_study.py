@@ -149,7 +149,7 @@ def test_runs_of_a_pair_take_the_same_steps_where_they_were_trained_alike() -> N
     assert claims.same_steps(results) == "2 of 4"
 
 
-PRINTED: dict[str, tuple[tuple[float, ...], dict[str, tuple[float, ...]]]] = {
+PRINTED: dict[str, tuple[tuple[float, ...], dict[str, tuple[float | None, ...]]]] = {
     "Gaussian Transformer": (
         (80.3, 80.5),
         {
@@ -161,25 +161,25 @@ PRINTED: dict[str, tuple[tuple[float, ...], dict[str, tuple[float, ...]]]] = {
         },
     ),
     "DA, intra-attention": ((86.8,), {"DA": (86.3,)}),
-    "GCNN 150, characters": ((77.0, 76.0), {"GCNN 150, words": (76.6, 75.8)}),
-    "GCNN 150, characters and tags": ((77.4, 76.4), {"GCNN 150, characters": (77.0, 76.0)}),
-    "gated CNN": ((77.4, 76.4), {"gated CNN, words alone": (76.6, 75.8)}),
+    "GCNN 150, characters": ((77.0, 76.0, 88.94), {"GCNN 150, words": (76.6, 75.8, 88.66)}),
+    "GCNN 150, characters and tags": ((77.4, 76.4, 89.35), {"GCNN 150, characters": (77.0, 76.0, 88.94)}),
+    "gated CNN": ((77.4, 76.4, 89.35), {"gated CNN, words alone": (76.6, 75.8, 88.66)}),
     "GCNN 150, words": (
-        (88.66,),
+        (76.6, 75.8, 88.66),
         {
-            "GCNN 150, no forget gate": (88.33,),
-            "GCNN 150, no output gate": (88.35,),
-            "GCNN 150, GLU": (88.32,),
-            "GCNN 150, no gates": (87.92,),
+            "GCNN 150, no forget gate": (None, None, 88.33),
+            "GCNN 150, no output gate": (None, None, 88.35),
+            "GCNN 150, GLU": (76.3, 75.2, 88.32),
+            "GCNN 150, no gates": (75.6, 74.5, 87.92),
         },
     ),
     "CAFE 150, whole": (
-        (79.0, 78.9),
+        (79.0, 78.9, 88.5),
         {
             "CAFE 150, FC for FM": (77.7, 77.9),
             "CAFE 150, no characters": (78.1, 78.3),
             "CAFE 150, no tags": (78.3, 78.4),
-            "CAFE 150, no inter-attention": (75.2, 75.6),
+            "CAFE 150, no inter-attention": (75.2, 75.6, 85.9),
             "CAFE 150, FC for highway, prediction": (77.7, 77.9),
             "CAFE 150, FC for highway, encoder": (78.7, 78.7),
             "CAFE 150, no subtraction": (77.9, 78.3),
@@ -188,13 +188,15 @@ PRINTED: dict[str, tuple[tuple[float, ...], dict[str, tuple[float, ...]]]] = {
         },
     ),
 }
-"""The accuracies of the papers' tables, on each of their test sets."""
+"""The accuracies of the papers' tables, on each of their test sets, as far as they have them."""
 
 
 def test_gains_are_those_of_the_papers_tables() -> None:
     gains = {(claim.better, claim.worse): claim.gains for claim in CLAIMS if claim.gains}
     assert gains == {
-        (better, worse): pytest.approx(tuple(a - b for a, b in zip(whole, part, strict=True)), abs=1e-9)
+        (better, worse): pytest.approx(
+            tuple(a - b for a, b in zip(whole, part, strict=False) if b is not None), abs=1e-9
+        )
         for better, (whole, parts) in PRINTED.items()
         for worse, part in parts.items()
     }

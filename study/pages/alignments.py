@@ -42,7 +42,7 @@ def page(results: Results) -> str:
             "For hypothesis words that also occur in the premise: the percentage of their attention that falls on the "
             "same word there, averaged over all such words of the test pairs, before training (seed 0) → after it, "
             "mean ± standard deviation over the seeds (their number). The Gaussian Transformer's figure is the mean "
-            f"over the heads of its last block.{unmeasured}",
+            f"over the heads of its last block, the stacked alignment's that of its last block.{unmeasured}",
             "Read the figures with care. A few words, “a” and “the” among them, make up much of the total, as the "
             "second table shows; a model may rightly attend to a word other than the same one; and much of the weight "
             "may be there from the start, where equal words have equal vectors. A model near the last row attends to "
@@ -69,7 +69,9 @@ def ranks(benches: Sequence[str], results: Results) -> str:
     if not said:
         return ""
     where = ", ".join(said)
-    return f" Spearman's rank correlation over the models, without ablations and encoder-based ones, is {where}."
+    return (
+        f" Spearman's rank correlation over the models, without ablations, averaged weights and encoders, is {where}."
+    )
 
 
 def commonest(benches: Sequence[str]) -> list[list[str]]:

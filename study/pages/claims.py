@@ -21,7 +21,10 @@ def page(results: Results) -> str:
     return "\n\n".join(
         (
             "# The papers' claims",
-            "Each row is the first variant's test accuracy minus the second's, in points.",
+            "Each row is the first variant's test accuracy minus the second's, in points. DA is Decomposable "
+            "Attention, GT the Gaussian Transformer, GCNN 150 and CAFE 150 are the gated CNN and CAFE at half their "
+            "width; FM stands for factorization machine, FC for fully connected layer, GLU for gated linear unit. The "
+            "[study](index.md#data) says what the benches are.",
             "- The 95 per cent interval is over other test pairs of the same kind and other seeds: Student's t for the "
             f"seeds, the normal distribution for the pairs. Each side needs {FEWEST_SEEDS} seeds.\n"
             "- It does not cover other training pairs or another tuning, and it is not corrected for the number of "
@@ -31,15 +34,16 @@ def page(results: Results) -> str:
             "row of its section that has enough seeds or is planned to. Undecided does not mean that there is no "
             "difference.\n"
             "- Seeds were added, and verdicts read again, while the study grew; nothing corrects for this.\n"
-            "- “Paper” is what the paper prints, in points, on each of its test sets.",
+            "- “Paper” is what the paper prints, in points: a number for each corpus on which it has both.",
             "## What a part is worth",
             "The variants of a family (GT, GCNN 150, CAFE 150) share the rate and dropout that were [tuned](tuning.md) "
             "for its whole model; a variant that lacks a part might do better with others. Decomposable Attention with "
             "and without intra-attention were each tuned on their own. In these ablations CAFE has encoders of 150 "
             "features, 10 factors, a prediction layer of 200 and no intra-aligned vector in its LSTM; the gated CNN "
             "has 150 features. The papers' own ablations are on other pairs: Guo et al.'s and Tay et al.'s on "
-            "MultiNLI's dev sets, matched and mismatched, Chen et al.'s Table 1 on its test sets and Table 2 on "
-            "Quora's question pairs, Parikh et al.'s on SNLI's test set. Most of what they print is too small for "
+            "MultiNLI's dev sets, matched and mismatched (Table 1 of Tay et al. is on SNLI), Chen et al.'s Table 1 on "
+            "its test sets and Table 2 on Quora's question pairs, Parikh et al.'s on SNLI's test set. Most of what "
+            "they print is too small for "
             "intervals of this width. Rows of one model on one bench share its runs: six differences of the same sign "
             "are not six findings. The Gaussian's w and b hardly move from [their start](priors.md), which is ours.",
             comparisons(CLAIMS, results),
