@@ -31,7 +31,7 @@ from paper_tables.cafe import TABLES
 Kind: TypeAlias = Literal["highway", "fc"]
 POOLS = {"avgmax": (masked_max, masked_mean), "sum": (masked_sum,), "avg": (masked_mean,)}
 NUM_TAGS = 50
-"""Rows of the table of tags: 0 is an unknown one, as is every tag beyond the table."""
+"""Rows of the table of tags, more if the lexicon has more tags; row 0 is an unknown one's."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,8 @@ class WordFeatures(nn.Module):
         self.words = SpelledWords(lexicon, config.char_size, config.char_filters)
         self.size = self.words.dim + config.tag_size
         self.reads_tags = config.tag_size > 0
-        self.tags = nn.Embedding(NUM_TAGS, config.tag_size) if self.reads_tags else None
+        rows = max(NUM_TAGS, 1 + len(lexicon.tags))
+        self.tags = nn.Embedding(rows, config.tag_size) if self.reads_tags else None
 
     def forward(self, sentence: Sentence) -> Tensor:
         """Words ``(b, n, size)``."""
@@ -181,7 +182,7 @@ class WordFeatures(nn.Module):
         if self.tags is None:
             return words
         pos = torch.zeros_like(sentence.tokens) if sentence.pos is None else sentence.pos
-        return torch.cat([words, self.tags(pos.where(pos < NUM_TAGS, 0))], dim=-1)
+        return torch.cat([words, self.tags(pos)], dim=-1)
 
 
 class AblatedComparison(nn.Module):
@@ -189,22 +190,23 @@ class AblatedComparison(nn.Module):
 
     def __init__(self, config: CAFEConfig) -> None:
         super().__init__()
-        fm = AlignmentFactorization(config.encoder_size, config.num_factors)
         self.units = nn.ModuleDict()
-        for name, machine in {"cat": fm.concat, "sub": fm.subtract, "mul": fm.multiply}.items():
+        for name, width in {"cat": 2, "sub": 1, "mul": 1}.items():
             if name != config.without:
-                self.units[name] = machine if config.factorize else unit_in_place(config, machine.in_features)
+                self.units[name] = unit(config, width * config.encoder_size)
 
     def forward(self, x: Tensor, aligned: Tensor) -> Tensor:
         """The scalars of each word."""
         pairs = {"cat": torch.cat([x, aligned], dim=-1), "sub": x - aligned, "mul": x * aligned}
-        return torch.stack([unit(pairs[name]).reshape(x.shape[:-1]) for name, unit in self.units.items()], dim=-1)
+        return torch.stack([each(pairs[name]).reshape(x.shape[:-1]) for name, each in self.units.items()], dim=-1)
 
 
-def unit_in_place(config: CAFEConfig, in_features: int) -> nn.Module:
-    """The "FC" of ablation 1 in place of a machine, rectified unless it is to be linear."""
-    unit = feedforward(in_features, 1)
-    return unit[:1] if config.linear_units else unit
+def unit(config: CAFEConfig, in_features: int) -> nn.Module:
+    """A factorization machine, or the "FC" of ablation 1 in its place, rectified unless it is to be linear."""
+    if config.factorize:
+        return FactorizationMachine(in_features, config.num_factors)
+    dense = feedforward(in_features, 1)
+    return dense[:1] if config.linear_units else dense
 
 
 def comparison(config: CAFEConfig) -> nn.Module:

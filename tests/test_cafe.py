@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.testing import assert_close
 
 import models
@@ -437,7 +438,7 @@ def test_characters_are_read() -> None:
 
 
 def test_tags_are_read() -> None:
-    """Tags change the logits, unless they are not read; no tags are unknown ones, and so is one beyond the table."""
+    """Tags change the logits, unless they are not read; no tags are unknown ones."""
     for size, differ in ((2, True), (0, False)):
         model = model_of(tag_size=size)
         given, other = (
@@ -447,8 +448,27 @@ def test_tags_are_read() -> None:
         assert ((given - other).abs().max() > 1e-6) == differ
         unknown = model(words(1, 2, pos=(0, 0)), words(3, pos=(0,)))
         assert torch.equal(unknown, model(words(1, 2), words(3)))
-        assert torch.equal(unknown, model(words(1, 2, pos=(NUM_TAGS, 0)), words(3, pos=(NUM_TAGS + 9,))))
-        assert ((unknown - model(words(1, 2, pos=(NUM_TAGS - 1, 0)), words(3, pos=(0,)))).abs().max() > 1e-6) == differ
+
+
+@pytest.mark.parametrize("count", [NUM_TAGS - 1, NUM_TAGS + 20])
+def test_the_last_tag_is_read_however_many_there_are(count: int) -> None:
+    tags = [f"T{k}" for k in range(count)]
+    model = model_of(lexicon=Lexicon(TINY.words, TINY.vectors, tags=tags, alphabet=TINY.alphabet))
+    last, unknown = (model(words(1, 2, pos=(tag, 0)), words(3, pos=(0,))) for tag in (count, 0))
+    assert (last - unknown).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("options", [{"factorize": False}, {"without": "sub"}, {"factorize": False, "without": "cat"}])
+def test_nothing_is_made_that_is_not_kept(options: dict[str, Any]) -> None:
+    """Else a run's model could not be told from one that is larger than its weights."""
+    made: list[torch.Tensor] = []
+    hook = register_module_parameter_registration_hook(lambda _, __, parameter: made.append(parameter))
+    try:
+        model = model_of(**options)
+    finally:
+        hook.remove()
+    kept = {id(parameter) for parameter in model.parameters()}
+    assert {id(parameter) for parameter in made if parameter is not None} == kept
 
 
 def test_the_words_vectors_are_fixed_and_not_repeated_on_disk() -> None:

@@ -225,6 +225,34 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
     assert not output.exists()
 
 
+def test_any_word_is_a_sentence(run: Path) -> None:
+    done = run_script("predict", "--run", run, "--premise", "None", "--hypothesis", "None")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 3
+
+
+def test_predict_and_explain_replace_nothing_but_what_they_write(run: Path, tmp_path: Path) -> None:
+    pairs, script = tmp_path / "pairs.tsv", decomposable_attention.SCRIPT
+    pairs.write_text("sentence1\tsentence2\na dog\ta cat\n")
+
+    def predict(path: Path) -> None:
+        predict_file(script, Run(run), pairs, None, path)
+
+    def explain(path: Path) -> None:
+        explain_pair(script, Run(run), "a dog", "a cat", path)
+
+    for command, name in ((predict, "out.tsv"), (predict, "out.tsv.gz"), (explain, "out.html")):
+        output = tmp_path / name
+        for held in (b"gold_label\tsentence1\tsentence2\nneutral\ta\tb\n", b"", b"\xff"):
+            output.write_bytes(held)
+            with pytest.raises(InputError, match=r"--output .*: holds something other than what is written there"):
+                command(output)
+            assert output.read_bytes() == held
+        output.unlink()
+        for _ in range(2):
+            command(output)
+        assert output.stat().st_size > 50
+
+
 OWN = ("config.json", "lexicon.safetensors", "model.safetensors", "metrics.json", "confusion.png", ".lock")
 
 
@@ -339,6 +367,7 @@ def test_predict_takes_pairs_without_a_column_of_labels(run: Path, tmp_path: Pat
     [
         (["--pairs", "200"], "--pairs 200: is for the generated corpus, and changes nothing with --train"),
         (["--vector-size", "7"], "--vector-size 7: is for random vectors, and changes nothing with --vectors"),
+        (["--min-lr", "0.1"], "--min-lr 0.1: is for --optimizer adamwr, and changes nothing with adam"),
     ],
 )
 def test_options_that_would_change_nothing_are_refused(
@@ -540,7 +569,9 @@ def test_every_option_has_its_help() -> None:
         for node, following in itertools.pairwise(source.body):
             if isinstance(node, ast.AnnAssign) and node.target.id != "num_classes":
                 assert f"--{node.target.id.replace('_', '-')}" in text
-                assert " ".join(ast.literal_eval(following.value).split()) in text
+                told = ast.literal_eval(following.value)
+                assert "\n" not in told, "help would break the line there"
+                assert told in text
 
 
 def test_damaged_folders_end_with_one_line(run: Path, tmp_path: Path) -> None:

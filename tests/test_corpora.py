@@ -78,6 +78,15 @@ def test_raw_text_is_cut_as_a_treebank_is_and_tokens_are_left_alone(
     assert next(read_pairs(write(tmp_path / "pairs.tsv", text))).hypothesis == ["Mrs.", "Low", "isn't", "up", "!"]
 
 
+def test_abbreviations_are_no_sign_of_raw_text(tmp_path: Path) -> None:
+    """Nor is their full stop cut off in a file of tokens that has no other marks."""
+    text = HEADER + "neutral\tMr. Low ca n't nap\tMrs. Low is n't up\n"
+    pair = next(read_pairs(write(tmp_path / "pairs.tsv", text)))
+    assert (pair.premise, pair.hypothesis) == (["Mr.", "Low", "ca", "n't", "nap"], ["Mrs.", "Low", "is", "n't", "up"])
+    told = next(read_pairs(write(tmp_path / "raw.tsv", HEADER + "neutral\tMr. Low, can't nap\tLow naps\n")))
+    assert told.premise == ["Mr", ".", "Low", ",", "ca", "n't", "nap"]
+
+
 def test_whether_text_is_raw_is_told_by_the_head_of_the_file(tmp_path: Path) -> None:
     head = HEADER + "neutral\tA dog .\tA cat .\n" * SAMPLE
     read = list(read_pairs(write(tmp_path / "long.tsv", head + "neutral\tA dog.\tA cat.\n" * 2 * SAMPLE)))

@@ -375,8 +375,11 @@ def test_a_table_that_a_model_computes_has_a_bound_too(tmp_path: Path) -> None:
     script, lexicon = importlib.import_module("gaussian_transformer").SCRIPT, Lexicon(["a"], torch.randn(1, 6))
     small = GaussianTransformerConfig()
     save_weights(Run(tmp_path).weights, build(script, small, lexicon))
-    with pytest.raises(InputError, match=r"config.json: the model cannot be built: it is larger than"):
-        restored(script, replace(small, char_size=10_000), Run(tmp_path), lexicon)
+    large, told = replace(small, char_size=10_000), "the model cannot be built: it would compute tables of more than"
+    with pytest.raises(InputError, match=f"config.json: {told}"):
+        restored(script, large, Run(tmp_path), lexicon)
+    with pytest.raises(InputError, match=f"^{told}"), torch.device("meta"):
+        build(script, large, lexicon)  # nor is it trained
 
 
 def test_metrics_of_other_types_are_refused(tmp_path: Path) -> None:

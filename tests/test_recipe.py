@@ -176,3 +176,14 @@ def test_adagrads_accumulator_starts_at_a_tenth() -> None:
     layer = nn.Linear(1, 1, bias=False)
     optimizer = Recipe(optimizer="adagrad", lr=0.1).make_optimizer(layer)
     assert optimizer.state[layer.weight]["sum"].item() == pytest.approx(0.1)
+
+
+def test_options_that_an_optimiser_does_not_read_are_told() -> None:
+    paper = Recipe("adamwr", lr=1e-3, min_lr=1e-4)
+    assert paper.idle(paper) == replace(paper, optimizer="adam").idle(paper) == []
+    assert replace(paper, optimizer="adam", min_lr=0.1, l2=0.1, restart_factor=2).idle(paper) == [
+        "--min-lr 0.1: is for --optimizer adamwr, and changes nothing with adam",
+        "--restart-factor 2: is for --optimizer adamwr, and changes nothing with adam",
+    ]
+    [told] = replace(paper, l2=0.1).idle(paper)
+    assert told == "--l2 0.1: is for --optimizer adam or adagrad, and changes nothing with adamwr"

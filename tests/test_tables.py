@@ -250,6 +250,25 @@ def test_a_table_of_other_options_is_not_replaced(trained: Path, data: Data) -> 
     assert {path: path.read_bytes() for path in trained.iterdir() if path.is_file()} == before
 
 
+def test_a_table_of_more_is_not_replaced_by_one_of_less(trained: Path, data: Data) -> None:
+    before = {path: path.read_bytes() for path in trained.iterdir() if path.is_file()}
+    with pytest.raises(InputError, match=r"--seeds 1: .*1\.json has a table of 2; choose another folder"):
+        run_table(TABLED, "1", data, [data.dev], [], 1, SMALL, trained)
+    with pytest.raises(InputError, match=r"the runs of 1\.json were .*also 1: dev\.tsv, these .*test\.tsv; choose"):
+        run_table(TABLED, "1", data, [], [], 2, SMALL, trained)
+    assert {path: path.read_bytes() for path in trained.iterdir() if path.is_file()} == before
+
+
+def test_a_table_of_test_pairs_needs_some(data: Data, tmp_path: Path) -> None:
+    untested = dataclasses.replace(data, test=None)
+    with pytest.raises(InputError, match="--test is needed: Table 1: two models and both together has a column of it"):
+        run_table(TABLED, "1", untested, [], [], 1, SMALL, tmp_path / "tables")
+    assert not (tmp_path / "tables").exists()
+    of_dev = dataclasses.replace(SCRIPT, tables={"d": Table("T", ("dev",), (Row("one"),), measures=("dev",))})
+    run_table(of_dev, "d", untested, [], [], 1, SMALL, tmp_path / "tables")
+    assert (tmp_path / "tables" / "d.md").exists()
+
+
 def test_a_file_is_tested_again_with_other_vectors(
     trained: Path, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

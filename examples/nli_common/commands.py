@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Union
 import torch.distributed as dist
 import tyro
 from rich.console import Console
+from tyro.conf import DisallowNone
 
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_runs
@@ -24,83 +25,11 @@ from nli_common.train_runs import train_run
 
 def main(script: Script) -> None:
     """Run the script's command line; bad input ends with one line on stderr and exit code 2."""
-    config_type: Any
-    config_type, config_default = _configurations(script)
-    own_corpus = any(word == "--train" or word.startswith("--train=") for word in sys.argv)
-
-    def train(
-        config: config_type = config_default,
-        recipe: Recipe = script.recipe if own_corpus else script.quick,
-        data: Data = script.data,
-        seed: int = 0,
-        output: Path = Path("runs") / script.name,
-        checkpoint_seconds: float = 60.0,
-    ) -> None:
-        """Train the model; repeating the command resumes an interrupted run.
-
-        Args:
-            config: The model.
-            recipe: How it is trained: the paper's recipe with --train (train --train FILE --help shows it), and a short
-                one for the generated corpus.
-            data: The files.
-            seed: Seed of the initial weights, the order of the pairs, and dropout.
-            output: Folder of this run: configuration, lexicon, weights, metrics.json, figures.
-            checkpoint_seconds: Write a checkpoint this often, besides one at the end of each epoch.
-        """
-        _require_effect(data, script.data)
-        train_run(script, config, recipe, data, seed, Run(output), checkpoint_seconds)
-
-    def evaluate(
-        run: tuple[Path, ...],
-        test: Path,
-        vectors: Path | None = None,
-        categories: Path | None = None,
-        cache: Path = CACHE,
-        output: Path | None = None,
-    ) -> None:
-        """Evaluate a run on another file, without training; of several runs, the mean of their probabilities.
-
-        Args:
-            run: Folders that train wrote. A single run's figures go to evaluation-NAME.json there.
-            test: Pairs, in any format that train takes.
-            vectors: Vectors for words that the run has not seen; without it they are hashed.
-            categories: MultiNLI's annotations: a pair's ID and its #CATEGORIES in each line.
-            cache: Folder in which indexed corpora are cached.
-            output: Write the figures to this file.
-        """
-        evaluate_runs(script, [Run(folder) for folder in run], test, vectors, categories, cache, output)
-
-    def predict(
-        run: Path,
-        premise: str | None = None,
-        hypothesis: str | None = None,
-        figure: Path | None = None,
-        pairs: Path | None = None,
-        vectors: Path | None = None,
-        output: Path | None = None,
-    ) -> None:
-        """Classify one pair, or every pair of a file, with a run's folder alone; new words work too.
-
-        Args:
-            run: Folder that train wrote.
-            premise: What is given, as text.
-            hypothesis: What may follow from it, as text.
-            figure: Write the word alignment of this pair to a .png, .pdf or .svg file.
-            pairs: In place of one pair, a file of pairs in any format that train takes; a label of - stands for none.
-            vectors: With --pairs, vectors for words that the run has not seen; without it they are hashed.
-            output: With --pairs, the file of tab-separated values to write: every class's probability for each pair.
-        """
-        if premise is not None and hypothesis is not None and (pairs, vectors, output) == (None, None, None):
-            predict_pair(script, Run(run), premise, hypothesis, figure)
-        elif pairs is not None and output is not None and (premise, hypothesis, figure) == (None, None, None):
-            predict_file(script, Run(run), pairs, vectors, output)
-        else:
-            raise InputError(
-                "predict: expected either --premise and --hypothesis, with --figure if wanted, "
-                "or --pairs and --output, with --vectors if wanted"
-            )
-
-    commands: dict[str, Any] = {"train": train, "evaluate": evaluate, "predict": predict}
+    commands = {
+        "train": _train_command(script),
+        "evaluate": _evaluate_command(script),
+        "predict": _predict_command(script),
+    }
     if script.explains:
         commands["explain"] = _explain_command(script)
     if script.tables:
@@ -145,6 +74,97 @@ def _leave_other_processes() -> None:
         dist.destroy_process_group()
 
 
+def _train_command(script: Script) -> Any:
+    config_type: Any
+    config_type, config_default = _configurations(script)
+    own_corpus = any(word == "--train" or word.startswith("--train=") for word in sys.argv)
+    paper = script.recipe if own_corpus else script.quick
+
+    def train(
+        config: config_type = config_default,
+        recipe: Recipe = paper,
+        data: Data = script.data,
+        seed: int = 0,
+        output: Path = Path("runs") / script.name,
+        checkpoint_seconds: float = 60.0,
+    ) -> None:
+        """Train the model; repeating the command resumes an interrupted run.
+
+        Args:
+            config: The model.
+            recipe: How it is trained: the paper's recipe with --train (train --train FILE --help shows it), and a short
+                one for the generated corpus.
+            data: The files.
+            seed: Seed of the initial weights, the order of the pairs, and dropout.
+            output: Folder of this run: configuration, lexicon, weights, metrics.json, figures.
+            checkpoint_seconds: Write a checkpoint this often, besides one at the end of each epoch.
+        """
+        _require_effect(data, script.data)
+        if idle := recipe.idle(paper):
+            raise InputError("; ".join(idle))
+        train_run(script, config, recipe, data, seed, Run(output), checkpoint_seconds)
+
+    return train
+
+
+def _evaluate_command(script: Script) -> Any:
+    def evaluate(
+        run: tuple[Path, ...],
+        test: Path,
+        vectors: Path | None = None,
+        categories: Path | None = None,
+        cache: Path = CACHE,
+        output: Path | None = None,
+    ) -> None:
+        """Evaluate a run on another file, without training; of several runs, the mean of their probabilities.
+
+        Args:
+            run: Folders that train wrote. A single run's figures go to evaluation-NAME.json there.
+            test: Pairs, in any format that train takes.
+            vectors: Vectors for words that the run has not seen; without it they are hashed.
+            categories: MultiNLI's annotations: a pair's ID and its #CATEGORIES in each line.
+            cache: Folder in which indexed corpora are cached.
+            output: Write the figures to this file.
+        """
+        evaluate_runs(script, [Run(folder) for folder in run], test, vectors, categories, cache, output)
+
+    return evaluate
+
+
+def _predict_command(script: Script) -> Any:
+    def predict(
+        run: Path,
+        premise: DisallowNone[str | None] = None,
+        hypothesis: DisallowNone[str | None] = None,
+        figure: Path | None = None,
+        pairs: Path | None = None,
+        vectors: Path | None = None,
+        output: Path | None = None,
+    ) -> None:
+        """Classify one pair, or every pair of a file, with a run's folder alone; new words work too.
+
+        Args:
+            run: Folder that train wrote.
+            premise: What is given, as text.
+            hypothesis: What may follow from it, as text.
+            figure: Write the word alignment of this pair to a .png, .pdf or .svg file.
+            pairs: In place of one pair, a file of pairs in any format that train takes; a label of - stands for none.
+            vectors: With --pairs, vectors for words that the run has not seen; without it they are hashed.
+            output: With --pairs, the file of tab-separated values to write: every class's probability for each pair.
+        """
+        if premise is not None and hypothesis is not None and (pairs, vectors, output) == (None, None, None):
+            predict_pair(script, Run(run), premise, hypothesis, figure)
+        elif pairs is not None and output is not None and (premise, hypothesis, figure) == (None, None, None):
+            predict_file(script, Run(run), pairs, vectors, output)
+        else:
+            raise InputError(
+                "predict: expected either --premise and --hypothesis, with --figure if wanted, "
+                "or --pairs and --output, with --vectors if wanted"
+            )
+
+    return predict
+
+
 def _explain_command(script: Script) -> Any:
     def explain(run: Path, premise: str, hypothesis: str, output: Path | None = None) -> None:
         """Show in one HTML page which words the model aligned, and what it predicts for the pair.
@@ -161,7 +181,9 @@ def _explain_command(script: Script) -> Any:
 
 
 def _table_command(script: Script) -> Any:
-    names: Any = Literal[tuple(script.tables)]
+    choices: Any = Literal[tuple(script.tables)]
+    titles = "; ".join(f"{name} ({table.title})" for name, table in script.tables.items())
+    names: Any = Annotated[choices, tyro.conf.arg(help=titles)]
 
     def table(
         name: tyro.conf.Positional[names],

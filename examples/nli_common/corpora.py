@@ -42,7 +42,9 @@ _LABELS = {label: label for scheme in SCHEMES for label in scheme} | {
 }
 SAMPLE = 1_000
 """Rows at the head of a file that tell whether its sentences are raw text."""
-_WRITTEN_TO_A_WORD = re.compile(r"\w[.,!?;:]$")
+_ALONE = re.compile(r"(?:^| )[.,!?;:](?= |$)")
+_WRITTEN_TO_A_WORD = re.compile(r"\w(?:[,!?;:](?= |$)|\.$)")
+"""A full stop within a sentence is no sign: a treebank leaves an abbreviation its own."""
 _QUORA_HEADER = {"question1", "question2", "is_duplicate"}
 Lines = Iterator[tuple[int, str]]
 Row = Mapping[str, object]
@@ -120,9 +122,9 @@ def _is_raw_text(rows: Iterable[Row]) -> bool:
     alone = written_to_a_word = 0
     for row in rows:
         for text in (row.get("sentence1"), row.get("sentence2")):
-            for token in text.split(" ") if isinstance(text, str) else ():
-                alone += token in (".", ",", "!", "?", ";", ":")
-                written_to_a_word += _WRITTEN_TO_A_WORD.search(token) is not None
+            if isinstance(text, str):
+                alone += len(_ALONE.findall(text.strip()))
+                written_to_a_word += len(_WRITTEN_TO_A_WORD.findall(text.strip()))
     return written_to_a_word > alone
 
 
@@ -142,7 +144,7 @@ def _tsv(path: Path, *, labelled: bool) -> Iterator[Pair]:
 
 
 def _with_header(columns: list[str], lines: Lines, path: Path, *, labelled: bool) -> Iterator[Pair]:
-    _require(columns if labelled else [*columns, "gold_label"], path, 1)
+    _require(columns, path, 1, labelled=labelled)
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
         raise InputError.at(path, 1, f"{', '.join(twice)} should be the name of one column, but is that of several")
@@ -238,8 +240,9 @@ def require_sentences(pair: Pair, place: str) -> None:
             raise InputError(f"{place}: {name} has {len(tokens)} tokens but {len(tags)} tags")
 
 
-def _require(row: Row | list[str], path: Path, number: int, *more: str) -> None:
-    missing = [name for name in ("gold_label", "sentence1", "sentence2", *more) if name not in row]
+def _require(row: Row | list[str], path: Path, number: int, *more: str, labelled: bool = True) -> None:
+    wanted = (*(["gold_label"] if labelled else []), "sentence1", "sentence2", *more)
+    missing = [name for name in wanted if name not in row]
     if missing:
         header = "; the first line has to name the columns" if isinstance(row, list) else ""
         raise InputError.at(path, number, f"no column {missing[0]}; there are {', '.join(row) or 'none'}{header}")

@@ -18,7 +18,7 @@ from nli_common.figures import shown
 from nli_common.files import write_text
 from nli_common.memory import memory_for
 from nli_common.predicting import PreparedPair, prepare_pair
-from nli_common.runs import Run, require_replaceable
+from nli_common.runs import Run, require_alike, require_replaceable
 from nli_common.script import Aligns, AlignsByHead, Propagates, Script
 
 Rows = list[list[float]]
@@ -28,6 +28,8 @@ LARGEST = 500_000
 """Weights of a page; some 50 MB."""
 PLACES = 6
 """Decimal places of the numbers that a page holds."""
+DOCTYPE = "<!doctype html>"
+"""What a page begins with."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,10 @@ def explain_pair(script: Script, run: Run, premise: str, hypothesis: str, output
 
     Raises:
         InputError: if a sentence is empty, the folder is bad, the model has nothing to show, or the page cannot be
-            written or would replace the run's own file.
+            written or would replace the run's own file, or any that is no page.
     """
     require_replaceable("output", output, [run])
+    require_alike("output", output, DOCTYPE)
     pair = prepare_pair(script, run, premise, hypothesis)
     if not isinstance(pair.model, Aligns | Propagates):
         raise InputError(f"--run {run.folder}: {type(pair.model).__name__} aligns no words")

@@ -20,8 +20,6 @@ from uuid import uuid4
 
 from nli_common.errors import InputError
 
-_UMASK = os.umask(0)
-os.umask(_UMASK)
 TEMPORARY = ".tmp"
 FORGOTTEN = 24 * 60 * 60
 """Seconds after which nobody is still writing a temporary file."""
@@ -59,7 +57,6 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path 
         write(temporary)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_UMASK)
         if keep is not None and path.exists():
             path.replace(keep)
         temporary.replace(path)

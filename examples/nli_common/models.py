@@ -30,12 +30,24 @@ def build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
     """The script's model of this configuration.
 
     Raises:
-        InputError: if its options do not fit together, or do not fit the words.
+        InputError: if its options do not fit together, do not fit the words, or ask for larger tables than a run's
+            model may have.
     """
+    room = _TABLES
+
+    def count(module: nn.Module, name: str, table: Tensor | None) -> None:
+        nonlocal room
+        room -= 0 if table is None else _ENTRY + table.numel()
+        if room < 0:
+            raise ValueError(f"it would compute tables of more than {_TABLES:,} numbers for itself")
+
+    registration = register_module_buffer_registration_hook(count)
     try:
         return script.models[type(config)](config, lexicon)
     except (ValueError, RuntimeError, TypeError) as error:
         raise InputError(f"the model cannot be built: {error}") from None
+    finally:
+        registration.remove()
 
 
 def encoder_fingerprint(config: Any) -> str | None:
@@ -83,19 +95,19 @@ def _require_size(script: Script, config: Any, lexicon: Lexicon, run: Run) -> No
             pass
     except DAMAGED as error:
         raise InputError(f"{run.weights}: not the weights of this model ({error})") from None
-    room = {"parameters": run.weights.stat().st_size, "tables": _TABLES}
+    room = run.weights.stat().st_size
 
-    def count(kind: str, tensor: Tensor | None) -> None:
-        room[kind] -= 0 if tensor is None else _ENTRY + tensor.numel()
-        if room[kind] < 0:
+    def count(module: nn.Module, name: str, parameter: Tensor | None) -> None:
+        nonlocal room
+        room -= 0 if parameter is None else _ENTRY + parameter.numel()
+        if room < 0:
             raise ValueError(f"it is larger than what {run.weights} holds")
 
     few = Lexicon(
         lexicon.words[:1], lexicon.vectors[:1], hashed=lexicon.hashed, tags=lexicon.tags, alphabet=lexicon.alphabet
     )
     with contextlib.ExitStack() as stack:
-        stack.callback(register_module_parameter_registration_hook(lambda _, __, p: count("parameters", p)).remove)
-        stack.callback(register_module_buffer_registration_hook(lambda _, __, b: count("tables", b)).remove)
+        stack.callback(register_module_parameter_registration_hook(count).remove)
         stack.enter_context(torch.device("meta"))
         try:
             build(script, config, few)

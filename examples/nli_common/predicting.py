@@ -24,9 +24,12 @@ from nli_common.memory import memory_for
 from nli_common.metrics import scores
 from nli_common.models import restore
 from nli_common.reports import plot_pair
-from nli_common.runs import Run, require_replaceable
+from nli_common.runs import Run, require_alike, require_replaceable
 from nli_common.script import Aligns, Script
 from nli_common.tokens import split_text
+
+HEAD = ("pairID", "gold_label", "prediction")
+"""The first columns of a file of predictions."""
 
 
 class PreparedPair(NamedTuple):
@@ -87,13 +90,14 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     Of several processes, the main one does it alone.
 
     Raises:
-        InputError: if the folder or the file is bad, a sentence is empty, or ``output`` is a file that is read or the
-            run's own.
+        InputError: if the folder or the file is bad, a sentence is empty, or ``output`` is a file that is read, the
+            run's own, or any other that holds no predictions.
     """
     accelerator = Accelerator()
     if not accelerator.is_main_process:
         return
     require_replaceable("output", output, [run], pairs=pairs, vectors=vectors)
+    require_alike("output", output, "\t".join(HEAD))
     labels = run.read_config()["labels"]
     read = list(read_pairs(pairs, labelled=False))
     for number, pair in enumerate(read, 1):
@@ -111,7 +115,7 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     _print_notes(run, model, lexicon, corpus)
 
     predictions = [labels[best] for best in shares.argmax(1).tolist()]
-    head = ["pairID", "gold_label", "prediction", *labels, "sentence1", "sentence2"]
+    head = [*HEAD, *labels, "sentence1", "sentence2"]
 
     def write(path: Path) -> None:
         opened = gzip.open if output.suffix == ".gz" else open

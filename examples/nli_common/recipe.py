@@ -10,14 +10,22 @@ from torch.optim import Adagrad, Adam, AdamW, Optimizer
 
 from nli_common.restarts import cosine_restarts, normalized_decay_rate
 
+READ_BY = {
+    "l2": ("adam", "adagrad"),
+    "min_lr": ("adamwr",),
+    "restart_epochs": ("adamwr",),
+    "restart_factor": ("adamwr",),
+    "normalized_decay": ("adamwr",),
+}
+"""The optimisers of the options that not every optimiser has."""
+
 
 @dataclass(frozen=True)
 class Recipe:
     """A training recipe; each script's defaults are its paper's, as far as it gives them."""
 
     optimizer: Literal["adam", "adagrad", "adamwr"] = "adam"
-    """Adagrad's accumulator starts at 0.1, as TensorFlow's does and torch's does not. Adamwr is Adam with restarts and
-    with a decay of its own for all weights but scalars (Loshchilov, Hutter 2019)."""
+    """Adagrad's accumulator starts at 0.1, as TensorFlow's; adamwr is Adam with restarts and a decay of its own."""
     lr: float | None = None
     """Learning rate; None takes the paper's for the chosen model."""
     batch_size: int = 32
@@ -35,8 +43,7 @@ class Recipe:
     l2: float = 0.0
     """Weight of the penalty, half the squared norm of every weight matrix, in the loss (adam, adagrad)."""
     ema_decay: float | None = None
-    """Decay of an exponential moving average of the weights, which is then what dev chooses among, and what is kept and
-    tested; None takes the weights themselves."""
+    """Decay of a moving average, which is then chosen on dev, kept and tested in place of the weights; None: none."""
     min_lr: float = 0.0
     """Adamwr: the learning rate falls to this along a cosine, and restarts."""
     restart_epochs: int = 10
@@ -48,11 +55,12 @@ class Recipe:
     compile: bool = False
     """Compile the training step's model: takes some minutes at the start; worthwhile for a long training."""
     cuda_graphs: bool = False
-    """On a GPU, record the forward and backward pass of each shape of batch once, and replay it: much faster where
-    batches are small. Sentences are padded to multiples of 4 words, except with --same-lengths."""
+    """On a GPU, record a step of each shape of batch and replay it: faster where batches are small."""
 
     def make_optimizer(self, model: nn.Module) -> Optimizer:
         """The optimiser of a model's trainable parameters, weight matrices apart from the rest.
+
+        Adamwr (Loshchilov, Hutter 2019) leaves scalars their size.
 
         Raises:
             ValueError: if the recipe has no learning rate.
@@ -95,6 +103,15 @@ class Recipe:
         if self.lr is None:
             raise ValueError("the recipe has no learning rate: set lr")
         return self.lr
+
+    def idle(self, default: "Recipe") -> list[str]:
+        """Which options differ from the default's and change nothing with this optimiser, in words."""
+        return [
+            f"--{name.replace('_', '-')} {getattr(self, name)}: is for --optimizer {' or '.join(readers)}, "
+            f"and changes nothing with {self.optimizer}"
+            for name, readers in READ_BY.items()
+            if self.optimizer not in readers and getattr(self, name) != getattr(default, name)
+        ]
 
     def problems(self) -> list[str]:
         """What is wrong with the numbers, in words."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from accelerate.utils import send_to_device
 from rich.console import Console
 from rich.table import Table
 from torch import nn
@@ -58,9 +59,5 @@ def plot_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon, path: Path) ->
 
 def _first_pair(model: nn.Module, corpus: Corpus, lexicon: Lexicon) -> tuple[Sentence, Sentence]:
     batch = PairDataset(corpus, lexicon, corpus.labels, corpus.phenomena)[0]
-    device = next(model.parameters()).device
-    premise, hypothesis = (
-        Sentence(side.tokens.to(device), side.mask.to(device), None if side.pos is None else side.pos.to(device))
-        for side in (batch.premise, batch.hypothesis)
-    )
+    premise, hypothesis, *_ = send_to_device(batch, next(model.parameters()).device)
     return premise, hypothesis

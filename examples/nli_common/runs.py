@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from nli_common.corpora import SCHEMES
 from nli_common.errors import InputError
-from nli_common.files import TEMPORARY, read_json, write_text
+from nli_common.files import TEMPORARY, read_json, text_lines, write_text
 
 METRICS = {"accuracy", "pairs", "per_class", "per_phenomenon", "confusion"}
 FIGURES = {"parameters", "training_pairs", "pairs_per_second", "inference_pairs_per_second"}
@@ -150,6 +150,18 @@ def require_replaceable(option: str, path: Path | None, runs: Iterable[Run], **r
     for run in runs:
         if place in (own.resolve() for own in (*run.files, run.folder / LOCK)):
             raise InputError(f"--{option} {path}: expected a file other than the run's own, which it would replace")
+
+
+def require_alike(option: str, path: Path | None, begins: str) -> None:
+    """Raise an ``InputError`` if a file to be written is there, and does not begin as what is written begins."""
+    if path is None or not path.is_file():
+        return
+    try:
+        _, first = next(text_lines(path), (1, ""))
+    except InputError:
+        first = ""
+    if not first.startswith(begins):
+        raise InputError(f"--{option} {path}: holds something other than what is written there; choose another file")
 
 
 def require_distinct(folders: Iterable[Path]) -> None:

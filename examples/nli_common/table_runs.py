@@ -72,6 +72,8 @@ def run_table(
     table, changes = script.tables[name], parse_options(options)
     rows = [settle(script, row, changes, data) for row in table.rows]
     _require_used(changes, table, rows)
+    if data.train is not None and data.test is None and any(measure.startswith("test") for measure in table.measures):
+        raise InputError(f"--test is needed: {table.title} has a column of it")
     others = open_others(also, categories, data.cache)
     if others:
         labels = scheme_of(rows[0].data.corpora()["train"].labels, "the training corpus")
@@ -86,7 +88,7 @@ def run_table(
     with contextlib.ExitStack() as held:
         if main:
             held.callback(claim(output, f".{name}.lock", [f".{name}.*{TEMPORARY}"]).release)
-            _require_same_table(output / f"{name}.json", facts)
+            _require_extended(output / f"{name}.json", facts)
         done: list[dict[str, Any]] = []
         for place, (row, settings) in enumerate(zip(table.rows, rows, strict=True), start=1):
             runs = [Run(output / f"{settings.name}-seed{seed}") for seed in range(seeds)]
@@ -104,8 +106,8 @@ def run_table(
         accelerator.wait_for_everyone()
 
 
-def _require_same_table(path: Path, facts: Mapping[str, Any]) -> None:
-    """Raise an ``InputError`` if this would replace a table of other options, or of another corpus."""
+def _require_extended(path: Path, facts: Mapping[str, Any]) -> None:
+    """Raise an ``InputError`` if this would replace a table of other options or files, or of more of either."""
     if not path.exists():
         return
     held = read_json(path)
@@ -115,6 +117,13 @@ def _require_same_table(path: Path, facts: Mapping[str, Any]) -> None:
                 f"--output {path.parent}: {path.name} has a table with {fact} {held.get(fact)!r}, "
                 f"where this one has {facts[fact]!r}; choose another folder"
             )
+    seeds, data = held.get("seeds"), held.get("data")
+    if isinstance(seeds, int) and seeds > facts["seeds"]:
+        raise InputError(f"--seeds {facts['seeds']}: {path} has a table of {seeds}; choose another folder")
+    if isinstance(data, str) and not facts["data"].startswith(data):
+        raise InputError(
+            f"--output {path.parent}: the runs of {path.name} were {data}, these {facts['data']}; choose another folder"
+        )
 
 
 def _require_used(changes: Mapping[str, str], table: Table, rows: Sequence[Settings]) -> None:
