@@ -27,7 +27,7 @@ LOOK = {
 
 
 def apply(conf: Any, script: Any) -> None:
-    """Set the look, and one thread: a site built elsewhere has the same numbers. Called before each script."""
+    """Set the look, and one thread, so that every build on a processor has the same numbers. Called for each script."""
     plt.rcParams.update(LOOK)
     torch.set_num_threads(1)
 

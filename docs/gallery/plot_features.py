@@ -148,28 +148,33 @@ figure.colorbar(
 )
 figure.set_label(
     "Four heat maps, the six features down and the words across: premise and "
-    "hypothesis of both pairs. Most cells are alike in both pairs. inter_sub is "
-    "near 0 where a word has found itself, and stands out at brown, which the first "
-    "hypothesis lacks, and at old and young in the second pair. inter_mul is large "
-    "at old, brown, dog and sleeping where both sentences have them."
+    "hypothesis of both pairs. Most cells of the premise are alike in both pairs; the "
+    "inter features of old and brown are not. At old, inter_mul is large in the first "
+    "pair and inter_sub is near 0; in the second pair it is the other way round."
 )
 
 # %%
 # Each column is a word, each row one of its six numbers. The colours are on a
-# logarithmic scale beyond 1 and -1. Compare the upper maps with the lower ones:
+# logarithmic scale beyond 1 and -1. Compare the premise above with the premise below:
 #
-# - *inter_sub*, the difference, is near 0 where a word has found itself in the other
-#   sentence. It is farthest from 0 at *brown* above, which the hypothesis does not
-#   mention, and at *old* and *young* below.
-# - *inter_mul*, the product, is large at *old* above, at *brown* below, and at *dog*
-#   and *sleeping* in both pairs: words that both sentences share and that say
-#   something. It is small at the words that inter_sub marks.
-# - The *intra* rows of the premise are the same in both pairs, as they must be. They
-#   know one sentence alone. *intra_cat* and *intra_mul* are farthest from 0 at *brown*.
+# - The *intra* rows are the same in both pairs, as they must be. They know one
+#   sentence alone.
+# - The *inter* rows change most at the two words that find another partner: *old*,
+#   which finds itself above and *young* below, and *brown*, which only the second
+#   hypothesis has.
+# - At *old*, the product *inter_mul* falls and the difference *inter_sub* leaves 0.
+#   The paper saw this in its trained model, too: *inter_mul* spikes at words that are
+#   alike, *inter_sub* at words that are in conflict.
 #
-# The paper saw the same in its trained model: *inter_mul* spikes at words that are
-# alike, *inter_sub* at words that are in conflict.
-#
-# An LSTM reads the words with these numbers beside them, and the answer comes from
-# there. Each number's sign has no meaning by itself: what it means is up to the LSTM,
-# and differs from one training to the next.
+# Other cells stand out in both pairs, such as *inter_sub* at the first *the*. An LSTM
+# reads the words with these numbers beside them, and the answer comes from there. What
+# a number means is up to the LSTM, and differs from one training to the next, its sign
+# included. Here is how far each *inter* number of the premise is from that of the
+# other pair:
+
+names = features["entailment"].names
+change = (features["contradiction"].premise - features["entailment"].premise)[0]
+print(" " * 10 + "".join(f"{word:>10}" for word in premise))
+for name, row in zip(names, change.T.tolist()):
+    if name.startswith("inter"):
+        print(f"{name:10}" + "".join(f"{number:10.2f}" for number in row))
