@@ -21,7 +21,7 @@ from nli_common.data import Batch
 from nli_common.errors import InputError
 from nli_common.runs import Run
 from nlilayers import FactorizationMachine
-from runs import ROOT, write_corpora
+from runs import ROOT, run_script, write_corpora
 from sharded import sharded_starts, share_of_a_batch
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -51,18 +51,18 @@ def test_accelerate_launches_two_processes_on_a_cpu_by_the_environment(tmp_path:
 
 def test_of_several_processes_one_predicts(tmp_path: Path) -> None:
     """Each has a share of the pairs in a training; here one has them all, and writes them once."""
-    options = write_corpora(tmp_path, train=20)
-    done = launched.run(launched.accelerate("--cpu"), launched.training(options, 8, 1, tmp_path / "run"))
+    options, run = write_corpora(tmp_path, train=20), tmp_path / "run"
+    done = run_script(*launched.training(options, 8, 1, run), script=launched.SCRIPT)
     assert done.returncode == 0, done.stderr
-    predicted = []
-    for option, processes in (("--cpu", 1), ("--multi_gpu", 2)):
-        output = tmp_path / f"{processes}.tsv"
-        command = ["predict", "--run", tmp_path / "run", "--pairs", tmp_path / "test.tsv", "--output", output]
-        done = launched.run(launched.accelerate(option), [*map(str, command)])
+    one, two = tmp_path / "1.tsv", tmp_path / "2.tsv"
+    command = ["predict", "--run", str(run), "--pairs", str(tmp_path / "test.tsv"), "--output"]
+    for done in (
+        run_script(*command, one, script=launched.SCRIPT),
+        launched.run(launched.accelerate("--multi_gpu"), [*command, str(two)]),
+    ):
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("60 pairs") == 1
-        predicted.append(output.read_text())
-    assert predicted[0] == predicted[1]
+    assert one.read_text() == two.read_text()
 
 
 def test_of_several_processes_one_writes_a_table(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
     _require_size(script, config, lexicon, run)
     model = build(script, config, lexicon)
     if held.get("encoder") != encoder_fingerprint(config):
-        place = getattr(config, "encoder_folder", None)
+        place = config.encoder_folder if isinstance(config, ReadsFolder) else None
         found = f"another encoder than is in {place}" if place else f"an encoder, and {run.config.name} names none"
         raise InputError(f"--run {run.folder}: was trained on {found}")
     load_weights(run.weights, model)
