@@ -17,6 +17,7 @@ import oracles
 import strategies
 from nlilayers import (
     DistancePrior,
+    GatedConvEncoder,
     GaussianPrior,
     GaussianSelfAttention,
     HeadPriors,
@@ -940,3 +941,21 @@ def test_a_projection_of_another_kind_is_not_reset() -> None:
     inner, outer = layer.in_proj[0].weight.clone(), layer.out_proj.weight.clone()
     layer.reset_parameters()
     assert torch.equal(layer.in_proj[0].weight, inner) and not torch.equal(layer.out_proj.weight, outer)
+
+
+def test_a_window_that_is_set_later_is_checked() -> None:
+    layer = GaussianSelfAttention(4, 2)
+    for window in (-1, "Auto", 1.5):
+        with pytest.raises(ValueError, match="window must be None, 'auto' or an integer of at least 0, got"):
+            layer.window = window
+        assert layer.window == "auto"
+    layer.window = 1
+    assert layer.attention_weights(torch.randn(1, 3, 4))[..., 0, 2].abs().max() == 0
+
+
+@pytest.mark.parametrize("build", [lambda: GaussianSelfAttention(4, 2), lambda: GatedConvEncoder(4, 4, 2)])
+def test_dropout_can_be_set_later(build: Callable[[], nn.Module]) -> None:
+    layer, x = build().train(), torch.randn(1, 9, 4)
+    assert torch.equal(layer(x), layer(x))
+    layer.dropout.p = 0.9
+    assert not torch.equal(layer(x), layer(x))

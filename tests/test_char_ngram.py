@@ -308,6 +308,13 @@ def test_compiles_and_exports_with_any_number_of_words() -> None:
         assert torch.equal(compiled(ids), layer(ids)) and torch.equal(exported(ids), layer(ids))
 
 
+def test_compiled_code_spells_words() -> None:
+    layer = CharNgramEmbedding(DIM, num_embeddings=101)
+    vectors_of = torch.compile(lambda words: 2 * layer(layer.encode(words)), backend="eager")
+    for words in (["one", "threefold"], ["a"], ["more words", "here", "x" * 30]):
+        assert torch.equal(vectors_of(words), 2 * layer.table(words))
+
+
 def test_repr_says_the_sizes() -> None:
     expected = "CharNgramEmbedding(embedding_dim=7, ngram_size=4, num_embeddings=101, seed=2)"
     assert repr(embedding(ngram_size=4, seed=2)) == expected

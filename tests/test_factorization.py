@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.nn.utils import prune
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -673,3 +675,80 @@ def test_new_tensors_as_large_as_the_words(form: str, forth: int, back: int) -> 
         places = {x.untyped_storage().data_ptr() for x in mode.made} - {x.untyped_storage().data_ptr() for x in large}
     assert len(places) == back
     assert {x.untyped_storage().data_ptr() for x in found if x.ndim == 3} <= places
+
+
+def scalars(layer: AlignmentFactorization, x: Tensor, aligned: Tensor) -> list[Tensor]:
+    return list(layer(x, aligned).unbind(-1))
+
+
+class Doubled(FactorizationMachine):
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * super().forward(x)
+
+
+CHANGES = {
+    "forward hook": lambda layer, name: layer.get_submodule(name).register_forward_hook(lambda *_: None),
+    "forward pre-hook": lambda layer, name: layer.get_submodule(name).register_forward_pre_hook(lambda *_: None),
+    "backward hook": lambda layer, name: layer.get_submodule(name).register_full_backward_hook(lambda *_: None),
+    "forward of its own": lambda layer, name: setattr(
+        layer.get_submodule(name), "forward", layer.get_submodule(name).forward
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("name", ["concat", "subtract", "multiply"])
+def test_machines_that_are_called_one_by_one_give_the_same(change: Callable[..., object], name: str) -> None:
+    layer, x, aligned = alignment(5), normal(1, 2, 4, 5), normal(2, 2, 4, 5)
+    inputs = [x.requires_grad_(), aligned.requires_grad_(), *layer.parameters()]
+    y = layer(x, aligned)
+    expected = torch.autograd.grad(y.square().sum(), inputs)
+    change(layer, name)
+    called: list[nn.Module] = []
+    layer.get_submodule(name).register_forward_hook(lambda module, *_: called.append(module))
+    again = layer(x, aligned)
+    assert called == [layer.get_submodule(name)]
+    assert_close(again, y, atol=1e-12, rtol=1e-12)
+    for ours, theirs in zip(torch.autograd.grad(again.square().sum(), inputs), expected, strict=True):
+        assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+
+
+def test_the_gradients_of_a_machine_that_is_watched_are_seen() -> None:
+    layer, seen = alignment(5), []
+    layer.subtract.register_full_backward_hook(lambda *_: seen.append("gradients"))
+    layer(normal(1, 4, 5).requires_grad_(), normal(2, 4, 5)).sum().backward()
+    assert seen == ["gradients"]
+
+
+def test_a_module_in_place_of_a_machine_is_called() -> None:
+    """A subclass with a forward of its own, any other module, and what they do once it is changed."""
+    layer, x, aligned = alignment(5), normal(1, 4, 5), normal(2, 4, 5)
+    concat, subtract, multiply = scalars(layer, x, aligned)
+    layer.concat = nn.Linear(10, 1).double()
+    layer.concat = nn.Sequential(layer.concat, nn.Flatten(0))
+    layer.subtract.forward = lambda difference: difference.sum(-1)
+    found = scalars(layer, x, aligned)
+    assert_close(found[0], layer.concat[0](torch.cat([x, aligned], -1))[:, 0])
+    assert_close(found[1], (x - aligned).sum(-1))
+    assert_close(found[2], multiply)
+    layer.reset_parameters()
+    assert not torch.equal(scalars(layer, x, aligned)[2], multiply)
+    assert torch.equal(scalars(layer, x, aligned)[0], found[0]), "what is no machine is not drawn anew"
+    other = alignment(5)
+    doubled = Doubled(10, 3).double()
+    doubled.load_state_dict(other.concat.state_dict())
+    other.concat = doubled
+    assert_close(scalars(other, x, aligned), [2 * concat, subtract, multiply])
+
+
+def test_pruned_machines_are_pruned() -> None:
+    layer, x = alignment(5), normal(1, 4, 5)
+    prune.l1_unstructured(layer.concat, "factors", 0.5)
+    pruned = layer(x, x.flip(0))
+    for machine in (layer.subtract, layer.multiply):
+        prune.identity(machine, "factors")
+    assert_close(layer(x, x.flip(0)), pruned)
+    layer.load_state_dict({key: torch.zeros_like(value) for key, value in layer.state_dict().items()})
+    assert layer(x, x.flip(0)).abs().max() == 0
+    for _ in range(2):  # each step computes what is pruned anew
+        layer(x, x.flip(0)).sum().backward()

@@ -67,8 +67,17 @@ def test_scalars_are_those_of_at_least_float32(dtype: torch.dtype) -> None:
         assert scalar.item() == pytest.approx(nn.functional.softplus(held.double()).item(), rel=1e-6)
 
 
-def test_zipfs_prior_holds_no_number() -> None:
-    assert sum(held.numel() for held in ZipfPrior().state_dict().values()) == 0 == ZipfPrior().like.numel()
+def test_zipfs_prior_has_nothing_but_a_0_that_says_where_it_is() -> None:
+    prior = ZipfPrior(device="meta").to_empty(device="cpu")
+    prior.reset_parameters()
+    assert prior.state_dict() == {"like": torch.zeros(1)} and not list(prior.parameters())
+
+
+@pytest.mark.parametrize("build", PRIORS.values(), ids=PRIORS.keys())
+def test_what_two_priors_hold_lies_in_two_places(build: Callable[[], nn.Module]) -> None:
+    """Tensors of one place, such as those without a number, are saved once, and missed where they are loaded."""
+    places = [held.data_ptr() for held in nn.ModuleList([build(), build()]).state_dict().values()]
+    assert len(set(places)) == len(places) and 0 not in places
 
 
 def test_the_paper_has_at_most_two_scalars_for_each_of_its_priors() -> None:

@@ -265,6 +265,28 @@ def test_an_entropy_of_weights_has_the_gradients_of_that_of_real_ones(layer: Lay
         torch.testing.assert_close(ours, expected)
 
 
+@pytest.mark.parametrize(
+    "weights",
+    [
+        GaussianSelfAttention(FEATURES, 1).attention_weights,
+        GaussianSelfAttention(FEATURES, 1, window=2).attention_weights,
+        IntraAlign(prior=GaussianPrior()).alignment_weights,
+    ],
+    ids=["denormals", "window", "intra"],
+)
+def test_an_entropy_of_weights_that_their_distance_makes_0_has_finite_gradients(
+    weights: Callable[[Tensor], Tensor],
+) -> None:
+    x = torch.randn(2, 40, FEATURES, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    gradients = []
+    for entropy in (torch.special.entr, lambda p: -(p * p.masked_fill(p == 0, 1).log())):
+        p = weights(x)
+        assert (p == 0).any() and (p > 0).any()
+        gradients += torch.autograd.grad(entropy(p).sum(), x)
+    assert gradients[1].isfinite().all() and gradients[1].ne(0).any()
+    torch.testing.assert_close(*gradients)
+
+
 @every_weight
 @pytest.mark.parametrize("garbage", [float("nan"), float("inf")])
 def test_what_arrives_at_weights_of_padding_goes_no_further(layer: Layer, device: str, garbage: float) -> None:

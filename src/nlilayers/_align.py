@@ -15,7 +15,7 @@ from nlilayers._checks import (
 )
 from nlilayers._denormals import hide_denormals
 from nlilayers._zeroing import stop_gradients
-from nlilayers.masking import pair_mask, zero_padding
+from nlilayers.masking import zero_padding
 
 
 class DecomposableAlign(nn.Module):
@@ -37,8 +37,10 @@ class DecomposableAlign(nn.Module):
     :math:`\beta` here.)
 
     Args:
-        feedforward: :math:`F`, a module or function on the last axis that is finite at 0 and does not write to its
-            input, as an in-place activation at its start would; ``None`` scores by the plain dot product, as ESIM does.
+        feedforward: :math:`F`, a module or function on the last axis that is finite at 0, its slope as well, and does
+            not write to its input, as an in-place activation at its start would; ``None`` scores by the plain dot
+            product, as ESIM does. (Padding is given to it as 0: a cosine by ``torch.nn.functional.normalize`` is
+            finite there, one by ``v / v.square().sum(-1, keepdim=True).sqrt()`` is not.)
 
     Shape:
         premise ``(b, n, d)``, hypothesis ``(b, m, d)``, premise_mask ``(b, n)``, hypothesis_mask ``(b, m)`` →
@@ -88,15 +90,15 @@ class DecomposableAlign(nn.Module):
         premise_mask: Tensor | None = None,
         hypothesis_mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The weights behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``; each row of a real token sums to 1."""
+        """The weights behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``; each row of a real token sums to 1.
+
+        Gradients that arrive at a weight of 0, be they infinite, go no further.
+        """
         _require_pair(premise, hypothesis, premise_mask, hypothesis_mask)
         premise, hypothesis = zero_padding(premise, premise_mask), zero_padding(hypothesis, hypothesis_mask)
         scores = self._scores(premise, hypothesis)
         beta_weights, alpha_weights = functional.alignment_weights(scores, premise_mask, hypothesis_mask)
-        return (
-            stop_gradients(beta_weights, pair_mask(None, hypothesis_mask)),
-            stop_gradients(alpha_weights, pair_mask(None, premise_mask)),
-        )
+        return stop_gradients(beta_weights, beta_weights != 0), stop_gradients(alpha_weights, alpha_weights != 0)
 
     def _scores(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
         return functional.dot_scores(
@@ -121,8 +123,8 @@ class IntraAlign(nn.Module):
     where a prior would make them denormal.
 
     Args:
-        feedforward: :math:`F_\mathrm{intra}`, a module or function on the last axis that is finite at 0 and does not
-            write to its input; ``None`` scores by the plain dot product.
+        feedforward: :math:`F_\mathrm{intra}`, a module or function on the last axis that is finite at 0, its slope as
+            well, and does not write to its input; ``None`` scores by the plain dot product.
         prior: :math:`d`, a module that maps ``(query_length, key_length)`` to a log-bias of that shape, such as
             :class:`DistancePrior`; ``None`` means no bias, and so no word order. (In
             :class:`GaussianSelfAttention`, ``None`` is a Gaussian prior.)
@@ -162,8 +164,12 @@ class IntraAlign(nn.Module):
         return stop_gradients(functional.weighted_sum(self._weights(x, mask), x), mask)
 
     def alignment_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The weights behind the output, ``(b, n, n)``; each row of a real token sums to 1."""
-        return stop_gradients(self._weights(zero_padding(x, mask), mask), pair_mask(None, mask))
+        """The weights behind the output, ``(b, n, n)``; each row of a real token sums to 1.
+
+        Gradients that arrive at a weight of 0, be they infinite, go no further.
+        """
+        weights = self._weights(zero_padding(x, mask), mask)
+        return stop_gradients(weights, weights != 0)
 
     def _weights(self, x: Tensor, mask: Tensor | None) -> Tensor:
         features = _fed_forward(self.feedforward, x)

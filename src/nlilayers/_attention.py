@@ -118,7 +118,7 @@ class GaussianSelfAttention(nn.Module):
         window: int | Literal["auto"] | None = "auto",
         tolerance: float = 2**-24,
         scale: float | None = None,
-        device: torch.device | str | None = None,
+        device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
@@ -133,8 +133,8 @@ class GaussianSelfAttention(nn.Module):
             require_finite("scale", scale)
         require_flags(bias=bias)
         self.embed_dim, self.num_heads = embed_dim, num_heads = int(embed_dim), int(num_heads)
-        self.window, self.tolerance = _known_window(window), float(tolerance)
-        self.dropout = nn.Dropout(float(dropout)) if dropout else nn.Identity()
+        self.window, self.tolerance = window, float(tolerance)
+        self.dropout = nn.Dropout(float(dropout))
         self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else float(scale)
         self.prior = GaussianPrior(device=device, dtype=dtype) if prior is None else prior
         require_prior(self.prior)
@@ -143,6 +143,15 @@ class GaussianSelfAttention(nn.Module):
         self.in_proj = nn.Linear(embed_dim, 3 * embed_dim, bias=bias, device=device, dtype=dtype)
         self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         self.reset_parameters()
+
+    @property
+    def window(self) -> int | Literal["auto"] | None:
+        """The largest distance that is attended to, ``"auto"`` or ``None``."""
+        return self._window
+
+    @window.setter
+    def window(self, window: int | Literal["auto"] | None) -> None:
+        self._window = _known_window(window)
 
     def reset_parameters(self) -> None:
         """Draw each projection so that it keeps the variance (Glorot); biases start at 0. The prior is left as it is.
@@ -170,10 +179,13 @@ class GaussianSelfAttention(nn.Module):
         return zero_padding(self.out_proj(y), mask)
 
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The weights behind the output, ``(b, h, n, n)``; each row of a real token sums to 1. Without dropout."""
+        r"""The weights behind the output, ``(b, h, n, n)``; each row of a real token sums to 1. Without dropout.
+
+        Gradients that arrive at a weight of 0 go no further, as those of :math:`p \ln p`, which are infinite there.
+        """
         queries, keys, _ = self._heads(self._project(x, mask))
         weights = self._weights(queries, keys, mask, zero_rows=True)
-        return stop_gradients(weights, None if mask is None else mask[:, None, None])
+        return stop_gradients(weights, weights != 0)
 
     def discarded_mass_bound(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         r"""A bound on the share of each word's weights that the output leaves out, ``(b, h, n)``, in at least float32.

@@ -68,7 +68,7 @@ class CharNgramEmbedding(nn.Module):
         ngram_size: int = 5,
         num_embeddings: int = 65536,
         seed: int = 0,
-        device: torch.device | str | None = None,
+        device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
@@ -102,12 +102,19 @@ class CharNgramEmbedding(nn.Module):
             words: any strings; the empty one has the n-gram ``<>``.
 
         Returns:
-            ``(len(words), k)``, int64, on the vectors' device; k is the largest number of n-grams of any of the words.
+            ``(len(words), k)``, int64, on the vectors' device; k is the largest number of n-grams of any of the words,
+            so that the vectors of all n-grams take more memory for a single long one (``table`` keeps it apart).
 
         Raises:
             TypeError: if words is a string or no sequence, or holds anything other than strings.
         """
         _require_strings(words)
+        if torch.compiler.is_dynamo_compiling():
+            ids: Tensor = torch.compiler.disable(self._ids)(words)  # type: ignore[no-untyped-call]
+            return ids  # by NumPy, whose views are not to be compiled
+        return self._ids(words)
+
+    def _ids(self, words: Sequence[str]) -> Tensor:
         hashes, counts = functional.char_ngrams(words, self.ngram_size)
         ids = np.zeros((len(words), counts.max(initial=0)), dtype=np.int64)
         ids[np.arange(ids.shape[1]) < counts[:, None]] = 1 + hashes.astype(np.int64) % self.num_embeddings

@@ -72,7 +72,7 @@ class GatedConvBlock(nn.Module):
         kernel_size: int = 3,
         forget_gate: bool = True,
         output_gate: bool = True,
-        device: torch.device | str | None = None,
+        device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ class GatedConvEncoder(nn.Module):
         dropout: float = 0.0,
         forget_gate: bool = True,
         output_gate: bool = True,
-        device: torch.device | str | None = None,
+        device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class GatedConvEncoder(nn.Module):
             )
             for layer in range(num_layers)
         )
-        self.dropout = nn.Dropout(float(dropout)) if dropout else nn.Identity()
+        self.dropout = nn.Dropout(float(dropout))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

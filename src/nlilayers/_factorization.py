@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from nlilayers import functional
 from nlilayers._checks import require_features, require_positive
+from nlilayers._plain import is_plain
 
 
 class FactorizationMachine(nn.Module):
@@ -51,7 +52,7 @@ class FactorizationMachine(nn.Module):
         in_features: int,
         num_factors: int,
         *,
-        device: torch.device | str | None = None,
+        device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
@@ -95,10 +96,9 @@ class AlignmentFactorization(nn.Module):
     such layer serves both sentences; the paper has a second for what was aligned within a sentence. Computed in at
     least float32, under autocast too, and returned in the dtype of x. There is no mask: a padded position affects no
     other, and the caller must set its output to 0. NaN and infinity in padding would reach the gradients of the
-    weights: set them to 0 first. The three machines' parameters are used directly and their ``forward`` is never
-    called: what hooks it in a single machine (``torch.nn.utils.prune``, offloading, sharding, adapters) does not work.
-    Parametrizations do, and so does Accelerate's offloading with
-    ``preload_module_classes=["AlignmentFactorization"]``.
+    weights: set them to 0 first. The three machines are computed together as long as they are plain; each is called by
+    itself, which takes longer, where one of them has hooks, as ``torch.nn.utils.prune`` and offloading give it, or was
+    replaced.
 
     Args:
         embed_dim: :math:`d`, the features of a word.
@@ -133,7 +133,7 @@ class AlignmentFactorization(nn.Module):
         embed_dim: int,
         num_factors: int,
         *,
-        device: torch.device | str | None = None,
+        device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
@@ -150,10 +150,12 @@ class AlignmentFactorization(nn.Module):
         Their difference has variance 2, so that its machine starts from numbers smaller by :math:`\sqrt 2`.
         """
         for machine in (self.concat, self.subtract, self.multiply):
-            machine.reset_parameters()
-        with torch.no_grad():
-            self.subtract.weight.div_(math.sqrt(2))
-            self.subtract.factors.div_(math.sqrt(2))
+            if isinstance(machine, FactorizationMachine):  # and no module that was put in its place
+                machine.reset_parameters()
+        if isinstance(self.subtract, FactorizationMachine):
+            with torch.no_grad():
+                self.subtract.weight.div_(math.sqrt(2))
+                self.subtract.factors.div_(math.sqrt(2))
 
     def forward(self, x: Tensor, aligned: Tensor) -> Tensor:
         """The three scalars of each word.
@@ -166,9 +168,18 @@ class AlignmentFactorization(nn.Module):
         require_features("aligned", aligned, self.embed_dim)
         if x.shape != aligned.shape:
             raise ValueError(f"x and aligned must have the same shape, got {tuple(x.shape)} and {tuple(aligned.shape)}")
-        machines = ((m.bias, m.weight, m.factors) for m in (self.concat, self.subtract, self.multiply))
-        return functional.alignment_factorization(x, aligned, *machines)
+        machines = self.concat, self.subtract, self.multiply
+        if all(map(_computes_alone, machines)):
+            return functional.alignment_factorization(x, aligned, *((m.bias, m.weight, m.factors) for m in machines))
+        pairs = torch.cat([x, aligned], dim=-1), x - aligned, x * aligned
+        return torch.stack([machine(pair) for machine, pair in zip(machines, pairs, strict=True)], dim=-1)
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""
         return f"embed_dim={self.embed_dim}, num_factors={self.num_factors}"
+
+
+def _computes_alone(machine: nn.Module) -> bool:
+    """Whether a machine's parameters tell all that it does, forwards and backwards."""
+    watched = machine._backward_hooks or machine._backward_pre_hooks
+    return is_plain(machine, [FactorizationMachine.forward]) and not watched

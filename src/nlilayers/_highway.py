@@ -59,7 +59,7 @@ class Highway(nn.Module):
         *,
         activation: Callable[[Tensor], Tensor] = torch.relu,
         projection_activation: Callable[[Tensor], Tensor] | None = None,
-        device: torch.device | str | None = None,
+        device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()

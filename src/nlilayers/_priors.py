@@ -73,7 +73,7 @@ class GaussianPrior(nn.Module):
         w: float = 0.1,
         b: float | None = -0.1,
         *,
-        device: torch.device | str | None = None,
+        device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
@@ -135,7 +135,8 @@ class ZipfPrior(nn.Module):
     device and dtype are those that the module was made with or moved to.
 
     Attributes:
-        like: an empty buffer that holds the module's device and dtype.
+        like: a buffer of one number, 0, that holds the module's device and dtype. (Without a number of its own, those
+            of several priors would be taken for one where a model is saved.)
 
     Shape:
         → ``(query_length, key_length)``, in at least float32.
@@ -153,12 +154,13 @@ class ZipfPrior(nn.Module):
 
     like: Tensor
 
-    def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
+    def __init__(self, *, device: torch.device | str | int | None = None, dtype: torch.dtype | None = None) -> None:
         super().__init__()
-        self.register_buffer("like", torch.empty(0, device=device, dtype=dtype))
+        self.register_buffer("like", torch.zeros(1, device=device, dtype=dtype))
 
     def reset_parameters(self) -> None:
-        """Do nothing: there are no parameters."""
+        """Set the buffer to 0; there are no parameters."""
+        self.like.zero_()
 
     def forward(self, query_length: int, key_length: int | None = None) -> Tensor:
         """The log-bias to add to the scores of each query (rows) and key (columns).
@@ -208,7 +210,7 @@ class LinearPrior(nn.Module):
         self,
         w: float = -0.1,
         *,
-        device: torch.device | str | None = None,
+        device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
@@ -295,7 +297,7 @@ class DistancePrior(nn.Module):
         *,
         signed: bool = True,
         far_buckets: int = 1,
-        device: torch.device | str | None = None,
+        device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
