@@ -22,6 +22,7 @@ from nlilayers._checks import (
     require_tolerance,
 )
 from nlilayers._denormals import hide_denormals
+from nlilayers._dropout import Dropout
 from nlilayers._known_priors import lets_see_itself
 from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
@@ -134,7 +135,7 @@ class GaussianSelfAttention(nn.Module):
         require_flags(bias=bias)
         self.embed_dim, self.num_heads = embed_dim, num_heads = int(embed_dim), int(num_heads)
         self.window, self.tolerance = window, float(tolerance)
-        self.dropout = nn.Dropout(float(dropout))
+        self.dropout = Dropout(float(dropout))
         self.scale = 1 / math.sqrt(embed_dim // num_heads) if scale is None else float(scale)
         self.prior = GaussianPrior(device=device, dtype=dtype) if prior is None else prior
         require_prior(self.prior)

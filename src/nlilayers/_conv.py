@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from nlilayers import functional
 from nlilayers._checks import require_flags, require_positive, require_probability, require_sequence
+from nlilayers._dropout import Dropout
 from nlilayers._zeroing import stop_gradients
 from nlilayers.masking import zero_padding
 
@@ -208,7 +209,7 @@ class GatedConvEncoder(nn.Module):
             )
             for layer in range(num_layers)
         )
-        self.dropout = nn.Dropout(float(dropout))
+        self.dropout = Dropout(float(dropout))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
