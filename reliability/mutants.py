@@ -195,12 +195,11 @@ def replaced(before: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, A
     """What was held of all modules, with what was found of some."""
     modules = found["modules"].keys()
     survivors = [row for row in before["survivors"] if row["module"] not in modules] + found["survivors"]
-    order = list(before["modules"])
     return {
         **before,
         "code": before["code"] | {module: found["code"][module] for module in modules},
-        "modules": before["modules"] | found["modules"],
-        "survivors": sorted(survivors, key=lambda row: order.index(row["module"])),
+        "modules": dict(sorted((before["modules"] | found["modules"]).items())),
+        "survivors": sorted(survivors, key=lambda row: row["module"]),
     }
 
 

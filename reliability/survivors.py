@@ -22,6 +22,10 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
             ],
         },
         "Both sides have the same length by construction, which `strict` only checks.": {
+            "_factorization.AlignmentFactorization.forward": [
+                "return torch.stack([machine(pair) for machine, pair in zip(machines, pairs, )], dim=-1)",
+                "return torch.stack([machine(pair) for machine, pair in zip(machines, pairs, strict=False)], dim=-1)",
+            ],
             "_highway.Highway.forward": [
                 "for transform, gate in zip(self.transforms, self.gates, ):",
                 "for transform, gate in zip(self.transforms, self.gates, strict=False):",
@@ -132,7 +136,7 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         },
         "A missing attribute gives `None` or `False`, neither of which is `True`.": {
             "_known_priors.is_of_distance": [
-                "return all(_is_untouched(each) or "
+                "return all(is_plain(each, OF_DISTANCE) or "
                 'getattr(each, "of_distance", None) is True for each in _by_head(prior))',
             ],
         },
@@ -180,6 +184,16 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         },
     },
     "cost": {
+        "A function of autograd's is applied to what needs no gradient, too.": {
+            "_zeroing.zero_masked": [
+                "if not (x.requires_grad or torch.is_grad_enabled()):",
+            ],
+        },
+        "What drops nothing is called, too, of which compiled code has a second version.": {
+            "_dropout.Dropout.forward": [
+                "return super().forward(x) if (self._drops) or True else x",
+            ],
+        },
         "A copy that saves time only on a CPU.": {
             "functional._conv.gated_cell": [
                 'candidate = candidate.contiguous() if (candidate.device.type == "cpu") or True else candidate',

@@ -39,8 +39,8 @@ class DecomposableAlign(nn.Module):
     Args:
         feedforward: :math:`F`, a module or function on the last axis that is finite at 0, its slope as well, and does
             not write to its input, as an in-place activation at its start would; ``None`` scores by the plain dot
-            product, as ESIM does. (Padding is given to it as 0: a cosine by ``torch.nn.functional.normalize`` is
-            finite there, one by ``v / v.square().sum(-1, keepdim=True).sqrt()`` is not.)
+            product, as ESIM does. (Padding is given to it as 0. There ``torch.nn.functional.normalize`` has a finite
+            slope, ``v / (v.square().sum(-1, keepdim=True).sqrt() + 1e-8)`` has none.)
 
     Shape:
         premise ``(b, n, d)``, hypothesis ``(b, m, d)``, premise_mask ``(b, n)``, hypothesis_mask ``(b, m)`` →

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 class Dropout(nn.Dropout):
     """:class:`torch.nn.Dropout`, of which compiled code has nothing at a probability of 0.
 
-    PyTorch's is compiled twice, whatever its probability: first as any number, then as the one it is.
+    For shapes that vary, PyTorch's is compiled twice: with its probability as any number, then as the one it is.
     """
 
     @property
