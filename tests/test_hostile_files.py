@@ -23,6 +23,7 @@ from torch import Tensor, nn
 import runs
 from decomposable_attention import SCRIPT
 from gaussian_transformer import GaussianTransformerConfig
+from nli_common import models
 from nli_common.averaging import WeightAverage
 from nli_common.checkpoints import load_checkpoint, save_checkpoint, save_weights
 from nli_common.corpora import read_pairs
@@ -31,7 +32,7 @@ from nli_common.errors import LONGEST, InputError
 from nli_common.figures import plot_alignment
 from nli_common.files import read_json
 from nli_common.lexicon import Lexicon
-from nli_common.models import build, restore
+from nli_common.models import build, require_restorable, restore
 from nli_common.runs import Run, held_metrics, read_metrics
 from nli_common.tensors import load_tensors, save_tensors
 from nli_common.training import TrainingState
@@ -378,8 +379,16 @@ def test_a_table_that_a_model_computes_has_a_bound_too(tmp_path: Path) -> None:
     large, told = replace(small, char_size=10_000), "the model cannot be built: it would compute tables of more than"
     with pytest.raises(InputError, match=f"config.json: {told}"):
         restored(script, large, Run(tmp_path), lexicon)
-    with pytest.raises(InputError, match=f"^{told}"), torch.device("meta"):
-        build(script, large, lexicon)  # nor is it trained
+    with pytest.raises(InputError, match=f"^{told}"):
+        require_restorable(script, large, lexicon)  # nor is it trained
+
+
+def test_word_vectors_are_no_tables_of_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many words the corpora have."""
+    monkeypatch.setattr(models, "_TABLES", 1_000)
+    lexicon = Lexicon([str(k) for k in range(100)], torch.zeros(100, 20))
+    require_restorable(SCRIPT, next(iter(SCRIPT.models))(), lexicon)
+    assert lexicon.vectors.numel() > models._TABLES
 
 
 def test_metrics_of_other_types_are_refused(tmp_path: Path) -> None:

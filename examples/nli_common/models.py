@@ -1,6 +1,8 @@
 """A script's model: built from a configuration, or restored from a finished run."""
 
 import contextlib
+import math
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,24 +32,17 @@ def build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
     """The script's model of this configuration.
 
     Raises:
-        InputError: if its options do not fit together, do not fit the words, or ask for larger tables than a run's
-            model may have.
+        InputError: if its options do not fit together, or do not fit the words.
     """
-    room = _TABLES
-
-    def count(module: nn.Module, name: str, table: Tensor | None) -> None:
-        nonlocal room
-        room -= 0 if table is None else _ENTRY + table.numel()
-        if room < 0:
-            raise ValueError(f"it would compute tables of more than {_TABLES:,} numbers for itself")
-
-    registration = register_module_buffer_registration_hook(count)
     try:
         return script.models[type(config)](config, lexicon)
     except (ValueError, RuntimeError, TypeError) as error:
         raise InputError(f"the model cannot be built: {error}") from None
-    finally:
-        registration.remove()
+
+
+def require_restorable(script: Script, config: Any, lexicon: Lexicon) -> None:
+    """Raise an ``InputError`` if the model would have larger tables than :func:`restore` allows; takes no memory."""
+    _build_within(script, config, lexicon, None)
 
 
 def encoder_fingerprint(config: Any) -> str | None:
@@ -76,7 +71,11 @@ def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
         raise InputError(f"{run.config}: {error}") from None
     if config.num_classes != len(held["labels"]):
         raise InputError(f"{run.config}: has {config.num_classes} classes and {len(held['labels'])} labels")
-    _require_size(script, config, lexicon, run)
+    _require_weights(run)
+    try:
+        _build_within(script, config, lexicon, run.weights)
+    except InputError as error:
+        raise InputError(f"{run.config}: {error}") from None
     model = build(script, config, lexicon)
     if held.get("encoder") != encoder_fingerprint(config):
         place = config.encoder_folder if isinstance(config, ReadsFolder) else None
@@ -86,8 +85,7 @@ def restore(script: Script, run: Run, lexicon: Lexicon) -> nn.Module:
     return model.eval()
 
 
-def _require_size(script: Script, config: Any, lexicon: Lexicon, run: Run) -> None:
-    """Raise an ``InputError`` if the configuration's model is larger than its weights; takes no memory for it."""
+def _require_weights(run: Run) -> None:
     if not run.weights.is_file():
         raise InputError(f"{run.weights}: no such file; has the run trained for an epoch?")
     try:
@@ -95,21 +93,29 @@ def _require_size(script: Script, config: Any, lexicon: Lexicon, run: Run) -> No
             pass
     except DAMAGED as error:
         raise InputError(f"{run.weights}: not the weights of this model ({error})") from None
-    room = run.weights.stat().st_size
 
-    def count(module: nn.Module, name: str, parameter: Tensor | None) -> None:
-        nonlocal room
-        room -= 0 if parameter is None else _ENTRY + parameter.numel()
-        if room < 0:
-            raise ValueError(f"it is larger than what {run.weights} holds")
+
+def _build_within(script: Script, config: Any, lexicon: Lexicon, weights: Path | None) -> None:
+    """Raise an ``InputError`` if a configuration's model is larger than its weights, or computes too large tables.
+
+    It takes no memory, and stops where the model is too large: a configuration from a file may ask for anything.
+    """
+    room = {"tables": float(_TABLES), "parameters": math.inf if weights is None else weights.stat().st_size}
+    larger = {
+        "tables": f"it would compute tables of more than {_TABLES:,} numbers for itself",
+        "parameters": f"it is larger than what {weights} holds",
+    }
+
+    def count(kind: str, tensor: Tensor | None) -> None:
+        room[kind] -= 0 if tensor is None else _ENTRY + tensor.numel()
+        if room[kind] < 0:
+            raise ValueError(larger[kind])
 
     few = Lexicon(
         lexicon.words[:1], lexicon.vectors[:1], hashed=lexicon.hashed, tags=lexicon.tags, alphabet=lexicon.alphabet
     )
     with contextlib.ExitStack() as stack:
-        stack.callback(register_module_parameter_registration_hook(count).remove)
+        stack.callback(register_module_parameter_registration_hook(lambda _, __, p: count("parameters", p)).remove)
+        stack.callback(register_module_buffer_registration_hook(lambda _, __, b: count("tables", b)).remove)
         stack.enter_context(torch.device("meta"))
-        try:
-            build(script, config, few)
-        except InputError as error:
-            raise InputError(f"{run.config}: {error}") from None
+        build(script, config, few)

@@ -107,7 +107,7 @@ def run_table(
 
 
 def _require_extended(path: Path, facts: Mapping[str, Any]) -> None:
-    """Raise an ``InputError`` if this would replace a table of other options or files, or of more of either."""
+    """Raise an ``InputError`` if this would replace a table of other options or files, or of more seeds or files."""
     if not path.exists():
         return
     held = read_json(path)

@@ -22,7 +22,7 @@ from nli_common.figures import plot_confusion
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, metrics_of, predictions
-from nli_common.models import build, encoder_fingerprint
+from nli_common.models import build, encoder_fingerprint, require_restorable
 from nli_common.recipe import Recipe
 from nli_common.reports import plot_first_pair, print_metrics
 from nli_common.runs import Run, held_metrics, write_json
@@ -66,6 +66,7 @@ def train_run(
         _require_recordable(accelerator, on_encoder="encoder" in described)
 
     lexicon = _lexicon(run, data, corpora)
+    require_restorable(script, config, lexicon)
     torch.manual_seed(seed)
     model = build(script, config, lexicon)
     accelerator.wait_for_everyone()

@@ -24,7 +24,7 @@ def page(results: Results) -> str:
             "Each row is the first variant's test accuracy minus the second's, in points. DA is Decomposable "
             "Attention, GT the Gaussian Transformer, GCNN 150 and CAFE 150 are the gated CNN and CAFE at half their "
             "width; FM stands for factorization machine, FC for fully connected layer, GLU for gated linear unit. The "
-            "[study](index.md#data) says what the benches are.",
+            "[study](index.md) says what the benches are.",
             "- The 95 per cent interval is over other test pairs of the same kind and other seeds: Student's t for the "
             f"seeds, the normal distribution for the pairs. Each side needs {FEWEST_SEEDS} seeds.\n"
             "- It does not cover other training pairs or another tuning, and it is not corrected for the number of "

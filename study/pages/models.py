@@ -29,9 +29,9 @@ def page(results: Results) -> str:
     parts = [
         "# Models on real pairs",
         "Accuracy in per cent: mean ± standard deviation over the seeds (their number), on the test pairs and, where "
-        "there are any, on those [that are hard](index.md#data). “Five together” averages the probabilities of five "
+        "there are any, on those [that are hard](index.md). “Five together” averages the probabilities of five "
         "seeds, where the weights of all five were kept. “Public” is what a [public "
-        "implementation](index.md#public-implementations) reached, one model and not five, with another budget. DA is "
+        "implementation](index.md) reached, one model and not five, with another budget. DA is "
         "Decomposable Attention, GT the Gaussian Transformer, GCNN 150 the gated CNN at half its width; LSTM, "
         "attention and hybrid are the Trento report's models. Parameters include a vector for each character that the "
         "bench has, where a model reads them. Dev accuracy is that of the best epoch, and so "
