@@ -97,8 +97,8 @@ class AlignmentFactorization(nn.Module):
     least float32, under autocast too, and returned in the dtype of x. There is no mask: a padded position affects no
     other, and the caller must set its output to 0. NaN and infinity in padding would reach the gradients of the
     weights: set them to 0 first. The three machines are computed together as long as they are plain; each is called by
-    itself, which takes longer, where one of them has hooks, as ``torch.nn.utils.prune`` and offloading give it, or was
-    replaced.
+    itself, on differences and products in the dtype of x, where one of them has hooks, as ``torch.nn.utils.prune`` and
+    offloading give it, or was replaced. That takes longer.
 
     Args:
         embed_dim: :math:`d`, the features of a word.
