@@ -89,6 +89,18 @@ class CAFEConfig:
             )
 
     @property
+    def unread(self) -> dict[str, str]:
+        """The options of what the model leaves out."""
+        unread: dict[str, str] = {}
+        if not self.factorize:
+            unread["num_factors"] = "with --no-factorize"
+        if not self.char_filters:
+            unread["char_size"] = "with --char-filters 0"
+        if "highway" not in (self.encoder, self.prediction):
+            unread["rectified_projection"] = "without a highway layer"
+        return unread
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The scalars that each word is given, in the order of Eq 15 and by the names of Figure 2."""
         attentions = ("intra", "inter") if self.inter_attention else ("intra",)

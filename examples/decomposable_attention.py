@@ -72,6 +72,11 @@ class DecomposableAttentionConfig:
         return layers.insert(0, nn.Dropout(self.input_dropout)) if self.input_dropout else layers
 
     @property
+    def unread(self) -> dict[str, str]:
+        """The options of what the model leaves out."""
+        return {} if self.intra_attention else dict.fromkeys(("max_distance", "distances"), "without --intra-attention")
+
+    @property
     def learning_rate(self) -> float:
         """The paper's, for Adagrad."""
         return 0.025 if self.intra_attention else 0.05

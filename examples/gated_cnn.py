@@ -71,6 +71,16 @@ class GatedCNNConfig:
         require_dropout(self)
         require_choices(self)
 
+    @property
+    def unread(self) -> dict[str, str]:
+        """The options of what the model leaves out."""
+        unread: dict[str, str] = {}
+        if not self.use_chars:
+            unread |= dict.fromkeys(("char_dim", "char_size", "char_layers"), "with --no-use-chars")
+        if not self.use_pos:
+            unread["num_tags"] = "with --no-use-pos"
+        return unread
+
     def encoder(self, in_features: int, hidden_size: int, num_layers: int) -> nn.Module:
         """A stack of the chosen convolutions."""
         make = ENCODERS[self.convolution]

@@ -99,6 +99,16 @@ class GaussianTransformerConfig:
         """What is read beside the model's own weights."""
         return None if self.encoder is None else Path(self.encoder)
 
+    @property
+    def unread(self) -> dict[str, str]:
+        """The options of what the model leaves out."""
+        unread: dict[str, str] = {}
+        if self.encoder is not None:
+            unread |= dict.fromkeys(("char_size", "ngrams"), "with --encoder")
+        if not list(PRIORS[self.locality]().parameters()):
+            unread["prior_scope"] = f"with --locality {self.locality}"
+        return unread
+
     def new_prior(self) -> nn.Module:
         """A prior for one self-attention, of all its heads or of each."""
         make = PRIORS[self.locality]

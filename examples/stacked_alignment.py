@@ -63,6 +63,11 @@ class StackedAlignmentConfig:
         require_at_least(0, self, "char_filters")
         require_dropout(self)
 
+    @property
+    def unread(self) -> dict[str, str]:
+        """The options of what the model leaves out."""
+        return {} if self.char_filters else {"char_size": "with --char-filters 0"}
+
 
 class StackedAlignment(nn.Module):
     """Block after block, each beside the words and what the blocks before it found; then pools and a perceptron.

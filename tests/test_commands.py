@@ -365,9 +365,10 @@ def test_predict_takes_pairs_without_a_column_of_labels(run: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--pairs", "200"], "--pairs 200: is for the generated corpus, and changes nothing with --train"),
-        (["--vector-size", "7"], "--vector-size 7: is for random vectors, and changes nothing with --vectors"),
-        (["--min-lr", "0.1"], "--min-lr 0.1: is for --optimizer adamwr, and changes nothing with adam"),
+        (["--pairs", "200"], "--pairs 200: changes nothing with --train"),
+        (["--vector-size", "7"], "--vector-size 7: changes nothing with --vectors"),
+        (["--min-lr", "0.1"], "--min-lr 0.1: changes nothing with --optimizer adam"),
+        (["--max-distance", "3"], "--max-distance 3: changes nothing without --intra-attention"),
     ],
 )
 def test_options_that_would_change_nothing_are_refused(

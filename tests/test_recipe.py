@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
+from nli_common.errors import InputError
+from nli_common.options import require_effect
 from nli_common.recipe import Recipe
 from nli_common.restarts import cosine_restarts, normalized_decay_rate
 
@@ -180,10 +182,11 @@ def test_adagrads_accumulator_starts_at_a_tenth() -> None:
 
 def test_options_that_an_optimiser_does_not_read_are_told() -> None:
     paper = Recipe("adamwr", lr=1e-3, min_lr=1e-4)
-    assert paper.idle(paper) == replace(paper, optimizer="adam").idle(paper) == []
-    assert replace(paper, optimizer="adam", min_lr=0.1, l2=0.1, restart_factor=2).idle(paper) == [
-        "--min-lr 0.1: is for --optimizer adamwr, and changes nothing with adam",
-        "--restart-factor 2: is for --optimizer adamwr, and changes nothing with adam",
-    ]
-    [told] = replace(paper, l2=0.1).idle(paper)
-    assert told == "--l2 0.1: is for --optimizer adam or adagrad, and changes nothing with adamwr"
+    require_effect((paper, paper), (replace(paper, optimizer="adam"), paper))
+    with pytest.raises(InputError) as told:
+        require_effect((replace(paper, optimizer="adam", min_lr=0.1, l2=0.1, restart_factor=2), paper))
+    assert str(told.value) == (
+        "--min-lr 0.1: changes nothing with --optimizer adam; --restart-factor 2: changes nothing with --optimizer adam"
+    )
+    with pytest.raises(InputError, match=r"^--l2 0\.1: changes nothing with --optimizer adamwr$"):
+        require_effect((replace(paper, l2=0.1), paper))

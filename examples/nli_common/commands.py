@@ -15,6 +15,7 @@ from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_runs
 from nli_common.explaining import explain_pair
 from nli_common.inputs import CACHE, Data
+from nli_common.options import require_effect
 from nli_common.predicting import predict_file, predict_pair
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
@@ -56,14 +57,6 @@ def main(script: Script) -> None:
         sys.exit(128 + number)
 
 
-def _require_effect(data: Data, default: Data) -> None:
-    """Refuse options that would change nothing."""
-    if data.train is not None and data.pairs != default.pairs:
-        raise InputError(f"--pairs {data.pairs}: is for the generated corpus, and changes nothing with --train")
-    if data.vectors is not None and data.vector_size != default.vector_size:
-        raise InputError(f"--vector-size {data.vector_size}: is for random vectors, and changes nothing with --vectors")
-
-
 def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt(number)
 
@@ -99,9 +92,7 @@ def _train_command(script: Script) -> Any:
             output: Folder of this run: configuration, lexicon, weights, metrics.json, figures.
             checkpoint_seconds: Write a checkpoint this often, besides one at the end of each epoch.
         """
-        _require_effect(data, script.data)
-        if idle := recipe.idle(paper):
-            raise InputError("; ".join(idle))
+        require_effect((config, type(config)()), (recipe, paper), (data, script.data))
         train_run(script, config, recipe, data, seed, Run(output), checkpoint_seconds)
 
     return train
@@ -208,7 +199,7 @@ def _table_command(script: Script) -> Any:
             options: NAME=VALUE for every row that has this option of train and no value of its own: epochs=3 lr=1e-3.
             output: Folder of the tables and their runs.
         """
-        _require_effect(data, script.data)
+        require_effect((data, script.data))
         run_table(script, name, data, also=also, categories=categories, seeds=seeds, options=options, output=output)
 
     return table

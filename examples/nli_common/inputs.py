@@ -54,6 +54,16 @@ class Data:
     cache: Path = CACHE
     """Folder in which indexed corpora are cached."""
 
+    @property
+    def unread(self) -> dict[str, str]:
+        """The options that files take the place of."""
+        unread: dict[str, str] = {}
+        if self.train is not None:
+            unread["pairs"] = "with --train"
+        if self.vectors is not None:
+            unread["vector_size"] = "with --vectors"
+        return unread
+
     def corpora(self) -> dict[str, Corpus]:
         """The indexed corpora: train, dev and, if there is one, test.
 

@@ -40,6 +40,29 @@ def converted(part: Any, options: Mapping[str, str]) -> dict[str, Any]:
     return {name: _read(name, options[name], hints[name]) for name in names if name in options}
 
 
+def require_effect(*parts: tuple[Any, Any]) -> None:
+    """Refuse options that others switch off: a part of the command line whose ``unread`` says so, and its defaults.
+
+    Raises:
+        InputError: if an option that is not read differs from its default.
+    """
+    idle = [
+        f"{_spelled(name, getattr(part, name))}: changes nothing {why}"
+        for part, default in parts
+        for name, why in getattr(part, "unread", {}).items()
+        if getattr(part, name) != getattr(default, name)
+    ]
+    if idle:
+        raise InputError("; ".join(idle))
+
+
+def _spelled(name: str, value: Any) -> str:
+    option = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{option}" if value else f"--no-{option}"
+    return f"--{option} {value}"
+
+
 def _read(name: str, value: str, hint: Any) -> Any:
     silent = io.StringIO()
     try:

@@ -10,14 +10,7 @@ from torch.optim import Adagrad, Adam, AdamW, Optimizer
 
 from nli_common.restarts import cosine_restarts, normalized_decay_rate
 
-READ_BY = {
-    "l2": ("adam", "adagrad"),
-    "min_lr": ("adamwr",),
-    "restart_epochs": ("adamwr",),
-    "restart_factor": ("adamwr",),
-    "normalized_decay": ("adamwr",),
-}
-"""The optimisers of the options that not every optimiser has."""
+_OF_RESTARTS = ("min_lr", "restart_epochs", "restart_factor", "normalized_decay")
 
 
 @dataclass(frozen=True)
@@ -104,14 +97,11 @@ class Recipe:
             raise ValueError("the recipe has no learning rate: set lr")
         return self.lr
 
-    def idle(self, default: "Recipe") -> list[str]:
-        """Which options differ from the default's and change nothing with this optimiser, in words."""
-        return [
-            f"--{name.replace('_', '-')} {getattr(self, name)}: is for --optimizer {' or '.join(readers)}, "
-            f"and changes nothing with {self.optimizer}"
-            for name, readers in READ_BY.items()
-            if self.optimizer not in readers and getattr(self, name) != getattr(default, name)
-        ]
+    @property
+    def unread(self) -> dict[str, str]:
+        """The options that this optimiser does not read."""
+        names = ("l2",) if self.optimizer == "adamwr" else _OF_RESTARTS
+        return dict.fromkeys(names, f"with --optimizer {self.optimizer}")
 
     def problems(self) -> list[str]:
         """What is wrong with the numbers, in words."""
