@@ -23,7 +23,13 @@ def main() -> None:
     parser.add_argument("--budget", choices=("cpu", "gpu"), default="cpu", help="which runs, and how many seeds")
     parser.add_argument("--runs", type=Path, default=Path("runs/study"), help="folder of the runs and their weights")
     parser.add_argument("--workers", type=int, default=2, help="runs at the same time, each on its share of the cores")
-    parser.add_argument("--only", default="", help="train only runs whose 'bench/variant' has this in it")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[""],
+        metavar="PART",
+        help="train only runs whose 'bench/variant' has one in it: those of the first one first",
+    )
     parser.add_argument("--report", action="store_true", help="train nothing, write the pages")
     options = parser.parse_args()
     if not options.report:
@@ -37,9 +43,12 @@ def main() -> None:
             if held - {mine}:
                 parser.error(f"--encoder: kept runs are of weights {', '.join(held)}, those in {encoder} are {mine}")
         places = Places(options.data.resolve(), options.runs.resolve(), encoder)
-        wanted = [job for job in jobs(options.budget) if options.only in f"{job.bench}/{job.variant}"]
-        if encoder is None:
-            wanted = [job for job in wanted if VARIANTS[job.variant] not in ENCODED]
+        able = [job for job in jobs(options.budget) if encoder or VARIANTS[job.variant] not in ENCODED]
+        parts = {part: [job for job in able if part in f"{job.bench}/{job.variant}"] for part in options.only}
+        for part, has_it in parts.items():
+            if not has_it:
+                parser.error(f"--only: expected a part of 'bench/variant', got {part!r}, which no run has")
+        wanted = dict.fromkeys(job for has_it in parts.values() for job in has_it)
         failed = work(Queue(wanted), places, options.workers)
         ensembles(places)
         windows(places)

@@ -66,6 +66,22 @@ def test_only_those_runs_are_trained_whose_name_has_it(command: Command) -> None
     assert left == [job for job in WITHOUT if job.bench == "sick" and job.variant.startswith("DA")]
 
 
+def test_runs_are_trained_in_the_order_of_the_parts_that_they_have(command: Command) -> None:
+    left, _, _ = command("--only", "snli10k/ESIM", "sick/CAFE 150", "snli10k")
+    first, second = (
+        [job for job in WITHOUT if f"{job.bench}/{job.variant}".startswith(part)]
+        for part in ("snli10k/ESIM", "sick/CAFE 150")
+    )
+    rest = [job for job in WITHOUT if job.bench == "snli10k" and job not in first]
+    assert left == [*first, *second, *rest] and first and second and rest
+
+
+def test_a_part_that_no_run_has_is_told(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command("--only", "sick/DA", "snli99k")
+    assert "--only: expected a part of 'bench/variant', got 'snli99k', which no run has" in capsys.readouterr().err
+
+
 def test_there_are_as_many_workers_as_asked_for_and_the_runs_lie_where_they_shall(
     command: Command, tmp_path: Path
 ) -> None:
