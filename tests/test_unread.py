@@ -64,14 +64,14 @@ def changes(config: Any, *, switches: bool = False) -> Iterator[tuple[str, Any]]
     hints = typing.get_type_hints(type(config))
     for field in fields(config):
         value = getattr(config, field.name)
-        others: tuple[Any, ...] = ()
+        others: tuple[Any, ...]
         if isinstance(value, bool):
             others = (not value,)
         elif isinstance(value, int):
             others = (0,) if switches else (value + 2, 2 * value)
         elif isinstance(value, float):
             others = () if switches else (0.5,)
-        elif field.name != "encoder" or type(config) is cafe.CAFEConfig:
+        else:
             others = words_of(hints[field.name])
         for other in others:
             with contextlib.suppress(ValueError):
@@ -81,8 +81,8 @@ def changes(config: Any, *, switches: bool = False) -> Iterator[tuple[str, Any]]
 
 def words_of(hint: Any) -> tuple[str, ...]:
     """The words that a field may have."""
-    within = (word for part in typing.get_args(hint) for word in ((part,) if isinstance(part, str) else words_of(part)))
-    return tuple(within)
+    parts = typing.get_args(hint)
+    return tuple(word for part in parts for word in ([part] if isinstance(part, str) else words_of(part)))
 
 
 Trained = tuple[dict[str, Tensor], Tensor]
