@@ -10,6 +10,7 @@ from study.pairs import pairs
 from study.plan import ENCODED, VARIANTS, jobs
 from study.queue import Queue, work
 from study.results import encoders
+from study.spreads import spreads
 from study.starts import starts
 from study.training import Places, fingerprint
 from study.windows import windows
@@ -53,6 +54,7 @@ def main() -> None:
         ensembles(places)
         windows(places)
         starts(places)
+        spreads(places)
         pairs(places)
     report.write()
     if not options.report and failed:

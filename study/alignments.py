@@ -29,3 +29,28 @@ def same_words(model: nn.Module, batches: Iterable[Batch]) -> dict[str, float] |
         found.append((weights * same).sum(dim=-1)[shared])
         even.append((same.sum(dim=-1) / premise.mask.sum(dim=-1, keepdim=True))[shared])
     return {"found": float(torch.cat(found).mean()), "even": float(torch.cat(even).mean())}
+
+
+@torch.inference_mode()
+def score_spread(model: nn.Module, batches: Iterable[Batch]) -> float | None:
+    """The standard deviation of a hypothesis word's scores over the premise's words, the mean over all such words.
+
+    A score is the logarithm of a weight, but for a number that all of a word's scores have in common; of several heads
+    it is that of their mean weight. A weight too small for its type counts as the smallest of it. ``None`` if the model
+    aligns no words.
+    """
+    if not isinstance(model, Aligns):
+        return None
+    assert isinstance(model, nn.Module)
+    model.eval()
+    spreads, leading = [], len(model.leading_tokens)
+    for premise, hypothesis, *_ in batches:
+        _, alpha = model.alignment(premise, hypothesis)
+        weights = alpha[:, leading:, leading:]
+        scores = weights.clamp_min(torch.finfo(weights.dtype).tiny).log()
+        real = premise.mask[:, None, :]
+        count = real.sum(dim=-1, keepdim=True)
+        centred = (scores - (scores * real).sum(dim=-1, keepdim=True) / count) * real
+        deviations = (centred.square().sum(dim=-1, keepdim=True) / count).sqrt().squeeze(-1)
+        spreads.append(deviations[hypothesis.mask])
+    return float(torch.cat(spreads).mean())

@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import json
+import math
 import os
 import signal
 import subprocess
@@ -23,7 +24,7 @@ from reliability.cases import MODELS
 from scipy.stats import norm, spearmanr, ttest_ind, ttest_rel
 from study import __main__ as study_main
 from study import report, tuning
-from study.alignments import same_words
+from study.alignments import same_words, score_spread
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import ensembles, held_ensemble
 from study.files import prepared
@@ -48,7 +49,8 @@ from study.plan import (
 )
 from study.queue import Queue, work
 from study.results import encoders, held_results, kept
-from study.starts import held_starts, start, starts
+from study.spreads import SEEDS, held_spreads, spreads
+from study.starts import held_starts, start, starts, untrained
 from study.training import (
     RESULTS,
     Places,
@@ -519,7 +521,7 @@ def test_runs_on_another_encoder_are_not_mixed_with_the_kept_ones(
     trained: list[Path | None] = []
     monkeypatch.setattr("study.__main__.encoders", lambda: {fingerprint(tmp_path)})
     monkeypatch.setattr("study.__main__.work", lambda queue, places, workers: trained.append(places.encoder))
-    for name in ("ensembles", "windows", "starts", "pairs", "report.write"):
+    for name in ("ensembles", "windows", "starts", "spreads", "pairs", "report.write"):
         monkeypatch.setattr(f"study.__main__.{name}", lambda *_: None)
     study_main.main()
     assert trained == [tmp_path]
@@ -830,6 +832,10 @@ class Known(torch.nn.Module):
         return alpha.mT, alpha
 
 
+class Unled(Known):
+    leading_tokens = ()
+
+
 def test_what_attention_finds_is_its_weight_on_the_same_word() -> None:
     generator = torch.Generator().manual_seed(0)
     real = [torch.arange(7) < torch.randint(1, 7, (12, 1), generator=generator) for _ in range(2)]
@@ -850,6 +856,61 @@ def test_what_attention_finds_is_its_weight_on_the_same_word() -> None:
     measured = same_words(Known(alpha[:3], alpha[3:]), batches)
     assert measured == pytest.approx({"found": np.mean(found), "even": np.mean(even)}), "every word counts alike"
     assert same_words(torch.nn.Linear(1, 1), batches) is None
+
+
+def test_the_spread_of_scores_is_their_standard_deviation_over_the_premise() -> None:
+    generator = torch.Generator().manual_seed(0)
+    real = [torch.arange(7) < torch.randint(1, 8, (12, 1), generator=generator) for _ in range(2)]
+    premise, hypothesis = (Sentence(torch.ones(12, 7, dtype=torch.int64), m) for m in real)
+    scores = 3 * torch.randn(12, 8, 8, generator=generator, dtype=torch.float64)
+    scores[..., 1:] = scores[..., 1:].masked_fill(~premise.mask[:, None], -torch.inf)
+    by_hand = [
+        np.std([float(scores[row, 1 + j, 1 + i]) for i in range(7) if premise.mask[row, i]])
+        for row in range(12)
+        for j in range(7)
+        if hypothesis.mask[row, j]
+    ]
+    batches = []
+    for rows in (slice(3), slice(3, 12)):
+        sides = (Sentence(side.tokens[rows], side.mask[rows]) for side in (premise, hypothesis))
+        batches.append(Batch(*sides, premise.tokens[rows, 0], premise.tokens[rows, 0]))
+    alpha = scores.softmax(-1)
+    assert score_spread(Known(alpha[:3], alpha[3:]), batches) == pytest.approx(np.mean(by_hand))
+    assert score_spread(torch.nn.Linear(1, 1), batches) is None
+    one_sided = torch.tensor([1.0, 0.0]).expand(1, 1, 2)
+    pair = Batch(
+        *(Sentence(torch.ones(1, n, dtype=torch.int64), torch.ones(1, n, dtype=torch.bool)) for n in (2, 1)), *alpha[:2]
+    )
+    assert score_spread(Unled(one_sided), [pair]) == pytest.approx(-math.log(torch.finfo(torch.float32).tiny) / 2)
+
+
+def test_the_spread_of_scores_is_kept_for_every_model_before_it_is_trained(
+    tmp_path: Path, kept_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places, bench = Places(tmp_path / "data", tmp_path / "runs"), BENCHES["snli10k"]
+    for name, count, split in ((bench.train, 60, "train"), (bench.dev, 30, "dev"), (bench.test, 40, "test")):
+        write_pairs(places.data / name, count, split, cut=True)
+    vectors = np.random.default_rng(0).standard_normal((2, 8))
+    np.savez(places.data / bench.vectors, words=np.array(["a", "the"]), vectors=vectors)
+    hold_tuning(kept_in, "DA"), hold_tuning(kept_in, "LSTM")
+    monkeypatch.setattr("study.spreads.MEASURED", [VARIANTS[name] for name in ("LSTM", "DA", "attention")])
+    assert alignments.before_training() == ""
+    spreads(places)
+    held = held_spreads()
+    assert held.keys() == {"LSTM", "DA"}, "the third is not tuned yet"
+    assert held["LSTM"]["spreads"] == [None] * SEEDS and len(set(held["DA"]["spreads"])) == SEEDS
+    for seed, spread in enumerate(held["DA"]["spreads"]):
+        assert spread == score_spread(*untrained(Job("snli10k", "DA", seed), places, "dev"))
+    head, _, lines = alignments.before_training().strip().split("\n\n")
+    least, most = min(held["DA"]["spreads"]), max(held["DA"]["spreads"])
+    assert head == "## Before training" and lines.splitlines()[2:] == [
+        f"| DA | {np.mean(held['DA']['spreads']):.3f} ±{NO_BREAK}{np.std(held['DA']['spreads'], ddof=1):.3f} "
+        f"| {least:.3f} | {most:.3f} |"
+    ]
+    hold(kept_in, "snli10k/spreads", **held | {"DA": held["DA"] | {"unit_vectors": True}})
+    assert held_spreads().keys() == {"LSTM"}
+    spreads(places)
+    assert held_spreads() == held
 
 
 def test_long_texts_are_read_in_windows_and_short_ones_are_not() -> None:

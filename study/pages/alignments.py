@@ -1,14 +1,15 @@
 """How far attention finds the same word."""
 
 from collections.abc import Sequence
-from statistics import mean
+from statistics import mean, stdev
 
 from scipy.stats import spearmanr
 
-from study.markdown import percent, spread, table
+from study.markdown import NO_BREAK, percent, spread, table
 from study.pairs import COMMONEST, held_of
-from study.plan import BENCHES, HALVED, MODELS, VARIANTS
+from study.plan import BENCHES, HALVED, MODELS, TUNING_BENCH, VARIANTS
 from study.results import Results, aligned
+from study.spreads import SEEDS, held_spreads
 from study.starts import held_starts
 
 FEWEST_MODELS = 4
@@ -51,7 +52,30 @@ def page(results: Results) -> str:
             table(["test pairs", "shared words", f"the {COMMONEST} most frequent", "share"], commonest(benches)),
             "Each point below is a run: its test accuracy (vertical) against its attention on the same word "
             f"(horizontal); the vertical line is attention on every word alike.{ranks(benches, results)}",
-            "![Test accuracy of every run against the weight on the same word, for each bench](alignments.png)\n",
+            "![Test accuracy of every run against the weight on the same word, for each bench](alignments.png)\n"
+            + before_training(),
+        )
+    )
+
+
+def before_training() -> str:
+    """How far each model tells words apart before it is trained."""
+    measured = {name: held["spreads"] for name, held in held_spreads().items() if None not in held["spreads"]}
+    if not measured:
+        return ""
+    lines = [
+        [name, f"{mean(spreads):.3f} ±{NO_BREAK}{stdev(spreads):.3f}", f"{min(spreads):.3f}", f"{max(spreads):.3f}"]
+        for name, spreads in sorted(measured.items(), key=lambda pair: -mean(pair[1]))
+    ]
+    return "\n".join(
+        (
+            "\n## Before training\n",
+            "A word whose scores are all alike attends to every word alike. This is the standard deviation of a "
+            "hypothesis word's scores over the words of the premise, averaged over the words of "
+            f"`{TUNING_BENCH}`'s dev pairs, before training: mean ± standard deviation over {SEEDS} seeds, the least "
+            "and the largest. Scores are taken as logarithms of the weights, at least -87; of several heads, as that "
+            "of the mean weight.\n",
+            table(["model", "standard deviation", "least", "largest"], lines) + "\n",
         )
     )
 

@@ -55,7 +55,8 @@ def page(results: Results) -> str:
             comparisons(OUTPUT_GATE, results),
             "## What no paper says",
             "Unit length is a setting of the Trento report, which does not state its effect. Words without a vector "
-            "then get a standard normal one, ten times as long as the others; the “throughout” variant scales those "
+            "then get a standard normal one, 10 times as long as the others where they have 100 features, 17 times "
+            "where they have 300; the “throughout” variant scales those "
             f"too, a case that the report does not mention. Of {PROTOCOL['epochs']} epochs, the best ones range from "
             f"{best_epochs('attention, unit vectors', results)}, for “throughout” from "
             f"{best_epochs('attention, unit vectors throughout', results)}. The attention model with and without "
