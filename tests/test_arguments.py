@@ -80,9 +80,10 @@ def test_an_evaluation_is_given_every_option(called: dict[str, Any], monkeypatch
     [
         ("predict --premise a --hypothesis b --figure f", "predict_pair", ["a", "b", Path("f")]),
         ("predict --pairs p --vectors v --output o", "predict_file", [Path("p"), Path("v"), Path("o")]),
+        ("predict --pairs p", "predict_file", [Path("p"), None, None]),
         ("explain --premise a --hypothesis b --output o", "explain_pair", ["a", "b", Path("o")]),
     ],
-    ids=["a pair", "a file of pairs", "a page"],
+    ids=["a pair", "a file of pairs", "pairs to be printed", "a page"],
 )
 def test_what_is_asked_of_a_run_is_given_every_option(
     words: str, name: str, given: list[Any], called: dict[str, Any], monkeypatch: pytest.MonkeyPatch

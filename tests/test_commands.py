@@ -209,9 +209,9 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
     pairs, output = tmp_path / "pairs.tsv", tmp_path / "out.tsv"
     pairs.write_text("gold_label\tsentence1\tsentence2\n-\ta\tb\n-\ta\t \n")
     one, many = ("--premise", "a", "--hypothesis", "b"), ("--pairs", pairs, "--output", output)
-    for options in ((), one[:2], many[:2], (*one, *many), (*many, "--figure", tmp_path / "f.png")):
+    for options in ((), one[:2], many[2:], (*one, *many), (*many, "--figure", tmp_path / "f.png")):
         said = one_line(run_script("predict", "--run", run, *options))
-        assert "expected either --premise and --hypothesis" in said and "or --pairs and --output" in said
+        assert "expected either --premise and --hypothesis" in said and "or --pairs, with --output" in said
     refused = one_line(run_script("predict", "--run", run, *many)).strip()
     assert refused == f"error: {pairs}, pair 2: sentence2 is empty, expected at least one token"
     refused = one_line(run_script("predict", "--run", run, "--pairs", pairs, "--output", pairs))
@@ -348,6 +348,16 @@ def test_figures_in_a_file_have_their_whole_names(run: Path, corpora: list[str],
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[-3:-1]] == names
     assert lines[-1] == f"written to {run / 'evaluation-monotone.json'}"
+
+
+def test_predictions_without_a_file_are_printed(run: Path, tmp_path: Path) -> None:
+    pairs, output = tmp_path / "pairs.tsv", tmp_path / "out.tsv"
+    pairs.write_text("gold_label\tsentence1\tsentence2\nneutral\tun caf\u00e9\ta b\n-\ta\tb\n", encoding="utf-8")
+    told = run_script("predict", "--run", run, "--pairs", pairs, "--output", output)
+    printed = run_script("predict", "--run", run, "--pairs", pairs)
+    assert printed.returncode == 0 and printed.stdout == output.read_text(encoding="utf-8")
+    assert told.stdout.endswith(f"labelled ones are right: {output}\n")
+    assert printed.stderr.splitlines()[-1] == "note: " + told.stdout.rpartition(":")[0]
 
 
 def test_predict_takes_pairs_without_a_column_of_labels(run: Path, tmp_path: Path) -> None:

@@ -142,15 +142,16 @@ def _predict_command(script: Script) -> Any:
             pairs: In place of one pair, a file of pairs in any format that train takes; a label of - stands for none.
             vectors: With --pairs, vectors for words that the run has not seen; without it they are hashed.
             output: With --pairs, the file of tab-separated values to write: every class's probability for each pair.
+                Without it they are printed.
         """
         if premise is not None and hypothesis is not None and (pairs, vectors, output) == (None, None, None):
             predict_pair(script, Run(run), premise, hypothesis, figure)
-        elif pairs is not None and output is not None and (premise, hypothesis, figure) == (None, None, None):
+        elif pairs is not None and (premise, hypothesis, figure) == (None, None, None):
             predict_file(script, Run(run), pairs, vectors, output)
         else:
             raise InputError(
                 "predict: expected either --premise and --hypothesis, with --figure if wanted, "
-                "or --pairs and --output, with --vectors if wanted"
+                "or --pairs, with --output and --vectors if wanted"
             )
 
     return predict

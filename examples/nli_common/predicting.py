@@ -3,7 +3,7 @@
 import gzip
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,8 +84,11 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
         plot_pair(pair.model, pair.corpus, pair.lexicon, figure)
 
 
-def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, output: Path) -> None:
-    """Write the probabilities of the classes for every pair of a file, in its order, as tab-separated values (or .gz).
+def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, output: Path | None) -> None:
+    """Write the probabilities of the classes for every pair of a file, in its order, as tab-separated values.
+
+    A name that ends in .gz is that of a compressed file; without one they are printed, and what is said of them goes to
+    stderr.
 
     Of several processes, the main one does it alone.
 
@@ -115,19 +118,30 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     _print_notes(run, model, lexicon, corpus)
 
     predictions = [labels[best] for best in shares.argmax(1).tolist()]
-    head = [*HEAD, *labels, "sentence1", "sentence2"]
-
-    def write(path: Path) -> None:
-        opened = gzip.open if output.suffix == ".gz" else open
-        with opened(path, "wt", encoding="utf-8", errors="replace", newline="\n") as file:
-            for fields in (head, *_rows(read, predictions, shares)):
-                file.write("\t".join(re.sub(r"[\t\r\n]", " ", field) for field in fields) + "\n")
-
-    write_atomically(output, write)
+    rows = ([*HEAD, *labels, "sentence1", "sentence2"], *_rows(read, predictions, shares))
+    lines = ("\t".join(re.sub(r"[\t\r\n]", " ", field) for field in fields) for fields in rows)
+    if output is None:
+        for line in lines:
+            print(line)
+    else:
+        _write(lines, output)
     known = sum(pair.label != NO_LABEL for pair in read)
     told = sum(prediction == pair.label for prediction, pair in zip(predictions, read, strict=True))
     right = f"; {told:,} of {known:,} labelled ones are right" if known else ""
-    print(f"{len(read):,} {'pair' if len(read) == 1 else 'pairs'}{right}: {output}")
+    said = f"{len(read):,} {'pair' if len(read) == 1 else 'pairs'}{right}"
+    if output is None:
+        print(f"note: {said}", file=sys.stderr)
+    else:
+        print(f"{said}: {output}")
+
+
+def _write(lines: Iterable[str], output: Path) -> None:
+    def write(path: Path) -> None:
+        opened = gzip.open if output.suffix == ".gz" else open
+        with opened(path, "wt", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    write_atomically(output, write)
 
 
 def _print_notes(run: Run, model: nn.Module, lexicon: Lexicon, corpus: Corpus) -> None:
