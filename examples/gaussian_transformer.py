@@ -104,7 +104,8 @@ class GaussianTransformerConfig:
         """The options of what the model leaves out."""
         unread: dict[str, str] = {}
         if self.encoder is not None:
-            unread |= dict.fromkeys(("char_size", "ngrams"), "with --encoder")
+            of_words = ("vectors", "vector_size", "unit_vectors", "unit_unknown")
+            unread |= dict.fromkeys(("char_size", "ngrams", *of_words), "with --encoder")
         if not list(PRIORS[self.locality]().parameters()):
             unread["prior_scope"] = f"with --locality {self.locality}"
         return unread

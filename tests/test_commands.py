@@ -218,6 +218,9 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
     assert "expected a file other than that of --pairs" in refused and pairs.read_text().endswith("\t \n")
     options = ("--run", run, "--pairs", pairs, "--vectors", output, "--output", output)
     assert "expected a file other than that of --vectors" in one_line(run_script("predict", *options))
+    for path, what in ((tmp_path, "a folder"), (Path("-"), "a dash")):
+        said = one_line(run_script("predict", "--run", run, "--pairs", pairs, "--output", path))
+        assert said == f"error: --output {path}: expected the name of a file, got {what}\n"
     pairs.write_text("gold_label\tsentence1\tsentence2\nduplicate\ta\tb\n")
     assert "has the label duplicate, the model's are entailment" in one_line(run_script("predict", "--run", run, *many))
     pairs.write_text("gold_label\tsentence1\tsentence2\n")
@@ -244,7 +247,7 @@ def test_predict_and_explain_replace_nothing_but_what_they_write(run: Path, tmp_
         output = tmp_path / name
         for held in (b"gold_label\tsentence1\tsentence2\nneutral\ta\tb\n", b"", b"\xff"):
             output.write_bytes(held)
-            with pytest.raises(InputError, match=r"--output .*: holds something other than what is written there"):
+            with pytest.raises(InputError, match=r"--output .*: holds something other than what (predict|explain) writes"):
                 command(output)
             assert output.read_bytes() == held
         output.unlink()
@@ -494,6 +497,7 @@ def one_line(done) -> str:
         (["--dev", "none.tsv"], "--train is needed with --dev"),
         (["--train", "none.tsv", "--dev", "none.tsv"], "none.tsv: no such file"),
         (["--train", "x", "--optimizer", "adam"], "--lr is needed with --optimizer adam: the paper's is for adagrad"),
+        (["--optimizer", "adagrad"], "--lr is needed with --optimizer adagrad: 0.001 is for adam"),
         (["--pairs", "10"], "--pairs must be at least 100, got 10"),
         (["--lr", "-1"], "--lr must be positive and finite, got -1.0"),
         (["--vectors", "none.txt"], "none.txt: no such file"),

@@ -56,9 +56,10 @@ def test_snli_tokens_and_tags_come_from_the_parses(tmp_path: Path, name: str) ->
 def test_the_parses_of_snlis_table_are_read_too(tmp_path: Path) -> None:
     row = {name: value for name, value in json.loads(snli_line()).items() if isinstance(value, str)}
     text = "\t".join(row) + "\n" + "\t".join(row.values()) + "\n"
-    assert list(read_pairs(write(tmp_path / "snli.tsv", text))) == list(
-        read_pairs(write(tmp_path / "s.jsonl", snli_line()))
-    )
+    for name in ("snli.tsv", "snli.txt", "snli.txt.gz"):
+        assert list(read_pairs(write(tmp_path / name, text))) == list(
+            read_pairs(write(tmp_path / "s.jsonl", snli_line()))
+        )
 
 
 RAW, CUT = ("A dog runs.", "It isn't well-known, is it?"), ("A dog runs .", "It is n't well-known , is it ?")
@@ -85,6 +86,48 @@ def test_abbreviations_are_no_sign_of_raw_text(tmp_path: Path) -> None:
     assert (pair.premise, pair.hypothesis) == (["Mr.", "Low", "ca", "n't", "nap"], ["Mrs.", "Low", "is", "n't", "up"])
     told = next(read_pairs(write(tmp_path / "raw.tsv", HEADER + "neutral\tMr. Low, can't nap\tLow naps\n")))
     assert told.premise == ["Mr", ".", "Low", ",", "ca", "n't", "nap"]
+
+
+@pytest.mark.parametrize(
+    ("written", "tokens"),
+    [
+        ("The man isn't here", "The man is n't here"),
+        ("It's the cat's", "It 's the cat 's"),
+        ("I'd say they've won, we'll see", "I 'd say they 've won , we 'll see"),
+    ],
+)
+def test_contractions_tell_raw_text_where_there_are_no_marks(tmp_path: Path, written: str, tokens: str) -> None:
+    for text in (written, tokens):
+        (pair,) = read_pairs(write(tmp_path / "pairs.tsv", f"{HEADER}neutral\t{text}\tA man\n"))
+        assert pair.premise == tokens.split()
+    (pair,) = read_pairs(write(tmp_path / "pairs.tsv", HEADER + "neutral\tIt isn\u2019t\tA man\n"))
+    assert pair.premise == ["It", "is", "n't"]
+    (pair,) = read_pairs(write(tmp_path / "pairs.tsv", HEADER + "neutral\tO'Neil o'clock\tthe dogs' tails\n"))
+    assert (pair.premise, pair.hypothesis) == (["O'Neil", "o'clock"], ["the", "dogs'", "tails"])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ("pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"),
+        ("pair_ID", "sentence_A", "sentence_B", "entailment_label", "relatedness_score", "SemEval_set"),
+    ],
+    ids=["SemEval", "whole"],
+)
+def test_sick_is_read_as_published(tmp_path: Path, columns: tuple[str, ...]) -> None:
+    given = {"pair_ID": "7", "sentence_A": "A man isn't here", "sentence_B": "A man, a dog", "relatedness_score": "4.5"}
+    given |= dict.fromkeys(("entailment_judgment", "entailment_label"), "CONTRADICTION") | {"SemEval_set": "TRAIN"}
+    text = "\t".join(columns) + "\n" + "\t".join(given[name] for name in columns) + "\n\n"
+    path = write(tmp_path / "SICK.txt", text)
+    expected = Pair(["A", "man", "is", "n't", "here"], ["A", "man", ",", "a", "dog"], "contradiction", pair_id="7")
+    assert list(read_pairs(path)) == list(read_pairs(path, labelled=False)) == [expected]
+    write(path, text.replace("CONTRADICTION", "MAYBE"))
+    with pytest.raises(InputError, match=r"SICK.txt:2: unknown label 'maybe'"):
+        list(read_pairs(path))
+    write(path, "pair_ID\tsentence_A\tsentence_B\n7\tA man\tA dog\n")
+    assert [pair.label for pair in read_pairs(path, labelled=False)] == ["-"]
+    with pytest.raises(InputError, match=r"SICK.txt:1: no column entailment_label or entailment_judgment; there are"):
+        list(read_pairs(path))
 
 
 def test_whether_text_is_raw_is_told_by_the_head_of_the_file(tmp_path: Path) -> None:
@@ -207,7 +250,7 @@ def test_quora_split_without_header(tmp_path: Path) -> None:
         ("a.jsonl", snli_line(premise="(ROOT)"), r"a.jsonl:1: sentence1 is empty"),
         ("a.tsv", HEADER + "neutral\ta\n", r"a.tsv:2: expected 3 columns, got 2"),
         ("a.tsv", "", r"a.tsv: is empty, expected a header line"),
-        ("a.jsonl", "", r"a.jsonl: no labelled pair in it \(0 without a gold label\)"),
+        ("a.jsonl", "", r"a.jsonl: no labelled pair in it \(and none without a gold label\)"),
         ("a.jsonl", snli_line("-"), r"a.jsonl: no labelled pair in it \(1 without a gold label\)"),
         ("a.jsonl", "{\n", r"a.jsonl:1: not JSON: "),
         ("a.jsonl", "[1]\n", r"a.jsonl:1: expected a JSON object, got list"),

@@ -388,6 +388,16 @@ def test_a_negative_distance_is_refused() -> None:
         DistancePrior(-1)
 
 
+def test_a_tensor_is_no_length(device: str) -> None:
+    words = torch.zeros(2, 3, 4, device=device)
+    wrong = r"query_length must be an integer, got tensor"
+    for prior in (prior_of(0, 10, device), GaussianPrior(), HeadPriors([ZipfPrior()])):
+        with pytest.raises(TypeError, match=wrong):
+            prior(words)
+    with pytest.raises(TypeError, match=wrong):
+        IntraAlign(prior_of(0, 10, device))(words)
+
+
 def test_the_functions_raise_half_precision_too() -> None:
     half, far = torch.tensor(0.1, dtype=torch.float16), torch.tensor([0, 300])
     assert_close(functional.gaussian_bias(half, -half, far), torch.tensor([-0.1, -8999.9]), atol=3.0, rtol=1e-3)

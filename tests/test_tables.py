@@ -468,6 +468,9 @@ def test_options_for_all_rows(tmp_path: Path) -> None:
             converted(part, parse_options([wrong]))
     with pytest.raises(InputError, match="--options epochs: is given twice"):
         parse_options(["epochs=3", "lr=1", "epochs=5"])
+    assert parse_options(["hidden-size=4"]) == {"hidden_size": "4"}
+    with pytest.raises(InputError, match="--options glorot: expected True or False, got 'yes'"):
+        converted(DecomposableAttentionConfig(), {"glorot": "yes"})
     for wrong in ("epochs", "=3", "a b=3"):
         with pytest.raises(InputError, match="expected NAME=VALUE"):
             parse_options([wrong])

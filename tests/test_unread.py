@@ -134,12 +134,23 @@ def test_of_two_choices() -> None:
 def test_of_an_encoder(tmp_path: Path) -> None:
     script, config = SMALL[2]
     config = replace(config, encoder=str(write_encoder(tmp_path / "encoder")))
-    assert set(config.unread) == without_effect(script, config) == {"char_size", "ngrams"}
+    of_words = {"vectors", "vector_size", "unit_vectors", "unit_unknown"}
+    assert set(config.unread) - of_words == without_effect(script, config) == {"char_size", "ngrams"}
+    assert of_words == set(config.unread) & {field.name for field in fields(Data)}
+    others = Lexicon(LEXICON.words, normal(1, 12, 7).float(), tags=TAGS)
+    models = []
+    for lexicon in (LEXICON, others):
+        torch.manual_seed(0)
+        models.append(build(script, config, lexicon).eval())
+    assert torch.equal(models[0](*PAIR), models[1](*PAIR)), "no vector of a word is read"
+    with pytest.raises(InputError, match=r"^--vector-size 7: changes nothing with --encoder$"):
+        require_effect((config, config), (Data(vector_size=7), Data()))
 
 
 def test_only_what_differs_from_the_default_is_refused() -> None:
     _, config = SMALL[0]
-    require_effect((config, config), (replace(config, intra_attention=True, max_distance=9), config))
+    require_effect((config, config), (Data(), Data()))
+    require_effect((replace(config, intra_attention=True, max_distance=9), config))
     with pytest.raises(InputError) as told:
         require_effect((replace(config, max_distance=9, distances="absolute"), config), (Data(), Data()))
     assert str(told.value) == (

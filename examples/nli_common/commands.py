@@ -50,10 +50,8 @@ def main(script: Script) -> None:
         sys.exit(2)
     except KeyboardInterrupt as stop:
         number = signal.Signals(stop.args[0] if stop.args else signal.SIGINT)
-        print(
-            f"stopped by {number.name}; the same command goes on with a training from its last checkpoint",
-            file=sys.stderr,
-        )
+        goes_on = "; the same command goes on from its last checkpoint" * (sys.argv[1] in ("train", "table"))
+        print(f"stopped by {number.name}{goes_on}", file=sys.stderr)
         sys.exit(128 + number)
 
 
@@ -67,11 +65,14 @@ def _leave_other_processes() -> None:
         dist.destroy_process_group()
 
 
+def _given(option: str) -> bool:
+    return any(word == option or word.startswith(f"{option}=") for word in sys.argv)
+
+
 def _train_command(script: Script) -> Any:
     config_type: Any
     config_type, config_default = _configurations(script)
-    own_corpus = any(word == "--train" or word.startswith("--train=") for word in sys.argv)
-    paper = script.recipe if own_corpus else script.quick
+    paper = script.recipe if _given("--train") else script.quick
 
     def train(
         config: config_type = config_default,
@@ -93,6 +94,8 @@ def _train_command(script: Script) -> Any:
             checkpoint_seconds: Write a checkpoint this often, besides one at the end of each epoch.
         """
         require_effect((config, type(config)()), (recipe, paper), (data, script.data))
+        if recipe.optimizer != paper.optimizer and paper.lr is not None and not _given("--lr"):
+            raise InputError(f"--lr is needed with --optimizer {recipe.optimizer}: {paper.lr} is for {paper.optimizer}")
         train_run(script, config, recipe, data, seed, Run(output), checkpoint_seconds)
 
     return train

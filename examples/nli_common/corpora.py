@@ -4,8 +4,9 @@
 * any other ``.jsonl``: ``gold_label``, ``sentence1``, ``sentence2`` and, optionally, ``pos1``, ``pos2``; tokens and
   tags are separated by spaces. Without tags, sentences whose marks are written to their words are raw text, and are
   cut as a treebank's are. A ``phenomenon`` (or MultiNLI's ``genre``) is kept for the report.
-* ``.tsv`` with a header line that names those same columns.
+* ``.tsv`` with a header line that names those same columns; SNLI's and MultiNLI's ``.txt`` are read so, too.
 * SciTail's ``.tsv``: premise, hypothesis, label, no header.
+* SICK's ``.txt`` as published, or in SemEval-2014's splits: ``sentence_A``, ``sentence_B`` and an entailment label.
 * Quora's ``.tsv``: the release with its header (``question1``, ``question2``, ``is_duplicate``), or the usual split of
   label, question, question, id, no header.
 
@@ -42,9 +43,12 @@ _LABELS = {label: label for scheme in SCHEMES for label in scheme} | {
 }
 SAMPLE = 1_000
 """Rows at the head of a file that tell whether its sentences are raw text."""
-_ALONE = re.compile(r"(?:^| )[.,!?;:](?= |$)")
-_WRITTEN_TO_A_WORD = re.compile(r"\w(?:[,!?;:](?= |$)|\.$)")
+_CONTRACTED = r"(?:n['’]t|['’](?:s|m|d|re|ve|ll))(?=[ .,!?;:]|$)"
+_ALONE = re.compile(rf"(?:^| )(?:[.,!?;:](?= |$)|{_CONTRACTED})")
+_WRITTEN_TO_A_WORD = re.compile(rf"\w(?:[,!?;:](?= |$)|\.$|{_CONTRACTED})")
 """A full stop within a sentence is no sign: a treebank leaves an abbreviation its own."""
+_SICK_HEADER = {"sentence_A", "sentence_B"}
+_SICK_LABELS = ("entailment_label", "entailment_judgment")
 _QUORA_HEADER = {"question1", "question2", "is_duplicate"}
 Lines = Iterator[tuple[int, str]]
 Row = Mapping[str, object]
@@ -88,9 +92,9 @@ def read_pairs(path: Path, *, labelled: bool = True) -> Iterator[Pair]:
     if suffixes[-1:] == [".jsonl"]:
         rows = _jsonl(path)
         return _from_rows(rows if labelled else _with_labels(rows), path)
-    if suffixes[-1:] == [".tsv"]:
+    if suffixes[-1:] in ([".tsv"], [".txt"]):
         return _tsv(path, labelled=labelled)
-    raise InputError(f"{path}: expected a file named .jsonl, .tsv, .jsonl.gz or .tsv.gz")
+    raise InputError(f"{path}: expected a file named .jsonl, .tsv or .txt, or one of these and .gz")
 
 
 def _jsonl(path: Path) -> Iterator[tuple[int, Row]]:
@@ -118,7 +122,7 @@ def _from_rows(rows: Iterator[tuple[int, Row]], path: Path) -> Iterator[Pair]:
 
 
 def _is_raw_text(rows: Iterable[Row]) -> bool:
-    """Whether more marks are written to their words than stand alone."""
+    """Whether more marks and contractions are written to their words than stand alone."""
     alone = written_to_a_word = 0
     for row in rows:
         for text in (row.get("sentence1"), row.get("sentence2")):
@@ -136,6 +140,8 @@ def _tsv(path: Path, *, labelled: bool) -> Iterator[Pair]:
     columns = first[1].split("\t")
     if set(columns) >= _QUORA_HEADER:
         return _quora_release(columns, lines, path)
+    if set(columns) >= _SICK_HEADER:
+        return _sick(columns, lines, path, labelled=labelled)
     if len(columns) == 3 and columns[2] in ("entails", "neutral"):
         return _headerless(chain([first], lines), path, columns=("premise", "hypothesis", "label"))
     if len(columns) == 4 and columns[0] in ("0", "1"):
@@ -159,6 +165,20 @@ def _headerless(lines: Lines, path: Path, columns: tuple[str, ...]) -> Iterator[
         row = _row(columns, line, path, number)
         premise, hypothesis = split_text(row["premise"]), split_text(row["hypothesis"])
         yield _checked(Pair(premise, hypothesis, row["label"]), path, number)
+
+
+def _sick(columns: list[str], lines: Lines, path: Path, *, labelled: bool) -> Iterator[Pair]:
+    """Raw text, and labels in capitals."""
+    label = next((name for name in _SICK_LABELS if name in columns), None)
+    if label is None and labelled:
+        raise InputError.at(path, 1, f"no column {' or '.join(_SICK_LABELS)}; there are {', '.join(columns)}")
+    for number, line in lines:
+        if not line:
+            continue
+        row = _row(columns, line, path, number)
+        premise, hypothesis = split_text(row["sentence_A"]), split_text(row["sentence_B"])
+        gold = NO_LABEL if label is None else row[label].lower()
+        yield _checked(Pair(premise, hypothesis, gold, pair_id=_name(row, "pair_ID", path, number)), path, number)
 
 
 def _quora_release(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]:

@@ -24,7 +24,7 @@ from nli_common.files import stem, version_key
 from nli_common.tensors import DAMAGED, load_tensors, save_tensors
 
 Ints = npt.NDArray[np.integer]
-_FORMAT = 5
+_FORMAT = 6
 
 
 class Sentence(NamedTuple):
@@ -171,7 +171,7 @@ class _Builder:
 
     def corpus(self, source: str) -> Corpus:
         if not self.label.values:
-            raise InputError(f"{source}: no labelled pair in it ({self.dropped} without a gold label)")
+            raise InputError(f"{source}: no labelled pair in it ({self.dropped or 'and none'} without a gold label)")
         seen = list(self.labels)
         scheme_of(seen, source)
         premise, hypothesis = (

@@ -75,7 +75,7 @@ def explain_pair(script: Script, run: Run, premise: str, hypothesis: str, output
             written or would replace the run's own file, or any that is no page.
     """
     require_replaceable("output", output, [run])
-    require_alike("output", output, DOCTYPE)
+    require_alike("output", output, DOCTYPE, "explain")
     pair = prepare_pair(script, run, premise, hypothesis)
     if not isinstance(pair.model, Aligns | Propagates):
         raise InputError(f"--run {run.folder}: {type(pair.model).__name__} aligns no words")

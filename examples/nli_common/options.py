@@ -21,6 +21,7 @@ def parse_options(words: Sequence[str]) -> dict[str, str]:
     options = {}
     for word in words:
         option, equals, value = word.partition("=")
+        option = option.replace("-", "_")
         if not (equals and option.isidentifier()):
             raise InputError(f"--options: expected NAME=VALUE, got {word!r}")
         if option in options:
@@ -41,16 +42,19 @@ def converted(part: Any, options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def require_effect(*parts: tuple[Any, Any]) -> None:
-    """Refuse options that others switch off: a part of the command line whose ``unread`` says so, and its defaults.
+    """Refuse options that others switch off: parts of the command line, each with its defaults.
+
+    A part names in ``unread`` those that it switches off, its own or another part's.
 
     Raises:
         InputError: if an option that is not read differs from its default.
     """
+    unread = {name: why for part, _ in parts for name, why in getattr(part, "unread", {}).items()}
     idle = [
         f"{_spelled(name, getattr(part, name))}: changes nothing {why}"
+        for name, why in unread.items()
         for part, default in parts
-        for name, why in getattr(part, "unread", {}).items()
-        if getattr(part, name) != getattr(default, name)
+        if hasattr(part, name) and getattr(part, name) != getattr(default, name)
     ]
     if idle:
         raise InputError("; ".join(idle))
@@ -69,5 +73,5 @@ def _read(name: str, value: str, hint: Any) -> Any:
         with contextlib.redirect_stderr(silent), contextlib.redirect_stdout(silent):
             return tyro.cli(hint, args=[value])
     except SystemExit:
-        expected = str(getattr(hint, "__name__", hint)).replace("typing.", "")
+        expected = "True or False" if hint is bool else str(getattr(hint, "__name__", hint)).replace("typing.", "")
         raise InputError(f"--options {name}: expected {expected}, got {value!r}") from None

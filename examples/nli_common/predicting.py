@@ -100,7 +100,7 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     if not accelerator.is_main_process:
         return
     require_replaceable("output", output, [run], pairs=pairs, vectors=vectors)
-    require_alike("output", output, "\t".join(HEAD))
+    require_alike("output", output, "\t".join(HEAD), "predict")
     labels = run.read_config()["labels"]
     read = list(read_pairs(pairs, labelled=False))
     for number, pair in enumerate(read, 1):

@@ -144,6 +144,10 @@ def require_replaceable(option: str, path: Path | None, runs: Iterable[Run], **r
     if path is None:
         return
     place = path.resolve()
+    if path.is_dir() or path == Path("-"):
+        raise InputError(
+            f"--{option} {path}: expected the name of a file, got {'a folder' if path.is_dir() else 'a dash'}"
+        )
     for name, source in read.items():
         if source is not None and place == source.resolve():
             raise InputError(f"--{option} {path}: expected a file other than that of --{name}, which it would replace")
@@ -152,7 +156,7 @@ def require_replaceable(option: str, path: Path | None, runs: Iterable[Run], **r
             raise InputError(f"--{option} {path}: expected a file other than the run's own, which it would replace")
 
 
-def require_alike(option: str, path: Path | None, begins: str) -> None:
+def require_alike(option: str, path: Path | None, begins: str, command: str) -> None:
     """Raise an ``InputError`` if a file to be written is there, and does not begin as what is written begins."""
     if path is None or not path.is_file():
         return
@@ -161,7 +165,7 @@ def require_alike(option: str, path: Path | None, begins: str) -> None:
     except InputError:
         first = ""
     if not first.startswith(begins):
-        raise InputError(f"--{option} {path}: holds something other than what is written there; choose another file")
+        raise InputError(f"--{option} {path}: holds something other than what {command} writes; choose another file")
 
 
 def require_distinct(folders: Iterable[Path]) -> None:

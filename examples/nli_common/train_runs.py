@@ -26,7 +26,7 @@ from nli_common.models import build, encoder_fingerprint, require_restorable
 from nli_common.recipe import Recipe
 from nli_common.reports import plot_first_pair, print_metrics
 from nli_common.runs import Run, held_metrics, write_json
-from nli_common.script import Script, reads_tags
+from nli_common.script import ReadsFolder, Script, reads_tags
 from nli_common.training import Trainer
 
 TRAIN_SAMPLE = 4_000
@@ -53,6 +53,9 @@ def train_run(
     labels = scheme_of(corpora["train"].labels, "the training corpus")
     phenomena = list(dict.fromkeys(name for corpus in corpora.values() for name in corpus.phenomena))
     config = dataclasses.replace(config, num_classes=len(labels))
+    encoder = config.encoder_folder if isinstance(config, ReadsFolder) else None
+    if encoder is not None:
+        config = dataclasses.replace(config, encoder=str(encoder.resolve()))
     described = _description(script, config, recipe, seed, accelerator, labels, data.identity(corpora))
     run.require_free_for(described)
     _print_sizes(console, corpora)
@@ -86,6 +89,8 @@ def train_run(
         console.print(f"{parameters:,} trainable parameters, {len(lexicon):,} words of {lexicon.dim} dimensions")
         if data.vectors is not None:
             _print_coverage(console, lexicon)
+        elif data.train is not None and "encoder" not in described:
+            console.print("note: without --vectors each word's vector is random")
         at = Trainer(
             model,
             recipe.make_optimizer(model),

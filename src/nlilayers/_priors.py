@@ -406,10 +406,11 @@ def _along_diagonals(
     bias_of: Callable[[Tensor], Tensor], query_length: int, key_length: int | None, device: torch.device
 ) -> Tensor:
     """The bias of each pair. That of a distance is computed once: its gradient is then a sum along a diagonal."""
+    key_length = query_length if key_length is None else key_length
+    if not is_traced():
+        require_lengths(query_length=query_length, key_length=key_length)
     if is_traced() or query_length == 0:
         return bias_of(functional.token_distances(query_length, key_length, device))
-    key_length = query_length if key_length is None else key_length
-    require_lengths(query_length=query_length, key_length=key_length)
     distances = torch.arange(query_length + key_length - 1, device=device) - (key_length - 1)
     # A row of the matrix, so that a bias may have axes before its own two.
     return bias_of(distances[None]).unfold(-1, key_length, 1).squeeze(-3).flip(-1)
