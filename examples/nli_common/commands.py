@@ -50,7 +50,8 @@ def main(script: Script) -> None:
         sys.exit(2)
     except KeyboardInterrupt as stop:
         number = signal.Signals(stop.args[0] if stop.args else signal.SIGINT)
-        goes_on = "; the same command goes on from its last checkpoint" * (sys.argv[1] in ("train", "table"))
+        trains = not {"train", "table"}.isdisjoint(sys.argv[1:2])
+        goes_on = "; the same command goes on from its last checkpoint" if trains else ""
         print(f"stopped by {number.name}{goes_on}", file=sys.stderr)
         sys.exit(128 + number)
 

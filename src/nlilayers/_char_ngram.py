@@ -45,8 +45,8 @@ class CharNgramEmbedding(nn.Module):
     Raises:
         ValueError: if a size is below 1, if the seed has more than 64 bits, or if ids are not int64 or int32, or
             have no dimension.
-        TypeError: if a size or the seed is not an integer, or ``encode`` or ``table`` is given one string, not a
-            sequence of them.
+        TypeError: if a size or the seed is not an integer, if ids are no tensor, or if ``encode`` or ``table`` is given
+            one string, not a sequence of them.
 
     Example::
 
