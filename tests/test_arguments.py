@@ -92,3 +92,28 @@ def test_what_is_asked_of_a_run_is_given_every_option(
     ((script, run, *rest), named) = called[name]
     assert isinstance(run, Run) and (script, run.folder, rest, named) == (SCRIPT, Path("r"), given, {})
     assert set(called) == {name}
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "said"),
+    [
+        ("train", "train_run", "stopped by SIGINT; the same command goes on from its last checkpoint\n"),
+        ("table 1", "run_table", "stopped by SIGINT; the same command goes on from its last checkpoint\n"),
+        ("predict --run r --pairs p", "predict_file", "stopped by SIGINT\n"),
+    ],
+)
+def test_only_what_trains_goes_on_after_a_stop(
+    words: str,
+    name: str,
+    said: str,
+    called: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, name, stopped)
+    with pytest.raises(SystemExit, match="130"):
+        command(monkeypatch, words)
+    assert capsys.readouterr().err == said and not called

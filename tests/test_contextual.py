@@ -458,6 +458,7 @@ def test_a_run_trains_predicts_and_resumes_from_the_file(
     result = runs.run_script("train", *data, *sizes, "--encoder", relative, "--output", output, script=script)
     assert result.returncode == 0, result.stderr
     assert json.loads((output / "config.json").read_text())["model"]["encoder"] == str(folder)
+    assert "vector is random" not in result.stdout, "the encoder takes its place"
     assert (tmp_path / "cache" / "nlilayers" / "contextual.sqlite3").exists()
     pair = ["--premise", "a cat sat", "--hypothesis", "a dab"]
     result = runs.run_script("predict", "--run", output, *pair, script=script)

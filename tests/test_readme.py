@@ -37,6 +37,7 @@ def test_a_run_is_used_from_python_as_it_is_written(tmp_path: Path, monkeypatch:
     options = ["--hidden-size", "8", "--vector-size", "8", "--epochs", "1", "--output", run]
     trained = run_script("train", *write_corpora(tmp_path), *options)
     assert trained.returncode == 0, trained.stderr
+    assert "note: without --vectors each word's vector is random" in trained.stdout.splitlines()
     monkeypatch.chdir(tmp_path)
     said: dict[str, Any] = {"__name__": "page"}
     exec(compile(code, "examples/README.md", "exec"), said)
