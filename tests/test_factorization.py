@@ -259,7 +259,6 @@ def test_initialisation_gives_features_and_pairs_half_the_variance_each(n: int, 
     assert 0.35 < torch.stack(of_pairs).var().item() < 0.65
 
 
-@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node")
 def test_it_is_linearised() -> None:
     """(torch ends the process where a constant is added to a product of others by a factor.)"""
     x, tangent, aligned = (normal(k, 3, 4) for k in range(3))
