@@ -15,9 +15,10 @@ from torch import nn
 from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
 from nli_common.categories import read_categories
 from nli_common.checkpoints import load_checkpoint, load_weights, save_checkpoint, save_weights
-from nli_common.corpora import read_pairs, scheme_of
+from nli_common.corpora import read_pairs
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
+from nli_common.labels import scheme_of
 from nli_common.lexicon import Lexicon
 from nli_common.models import restore
 from nli_common.recipe import Recipe

@@ -11,8 +11,8 @@ from accelerate import Accelerator
 from torch import nn
 
 from nli_common.batches import PairDataset, evaluation_loader
-from nli_common.corpora import scheme_of
 from nli_common.data import Batch
+from nli_common.labels import scheme_of
 from nli_common.models import build
 from study.alignments import same_words
 from study.plan import BENCHES, ENCODED, VARIANTS, Job

@@ -213,7 +213,7 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
         said = one_line(run_script("predict", "--run", run, *options))
         assert "expected either --premise and --hypothesis" in said and "or --pairs, with --output" in said
     refused = one_line(run_script("predict", "--run", run, *many)).strip()
-    assert refused == f"error: {pairs}, pair 2: sentence2 is empty, expected at least one token"
+    assert refused == f"error: {pairs}:3: sentence2 is empty, expected at least one token"
     refused = one_line(run_script("predict", "--run", run, "--pairs", pairs, "--output", pairs))
     assert "expected a file other than that of --pairs" in refused and pairs.read_text().endswith("\t \n")
     options = ("--run", run, "--pairs", pairs, "--vectors", output, "--output", output)
@@ -222,7 +222,8 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
         said = one_line(run_script("predict", "--run", run, "--pairs", pairs, "--output", path))
         assert said == f"error: --output {path}: expected the name of a file, got {what}\n"
     pairs.write_text("gold_label\tsentence1\tsentence2\nduplicate\ta\tb\n")
-    assert "has the label duplicate, the model's are entailment" in one_line(run_script("predict", "--run", run, *many))
+    said = one_line(run_script("predict", "--run", run, *many))
+    assert "has the label 'duplicate', the model's are entailment" in said
     pairs.write_text("gold_label\tsentence1\tsentence2\n")
     assert "expected pairs, found none" in one_line(run_script("predict", "--run", run, *many))
     assert not output.exists()
@@ -243,9 +244,15 @@ def test_predict_and_explain_replace_nothing_but_what_they_write(run: Path, tmp_
     def explain(path: Path) -> None:
         explain_pair(script, Run(run), "a dog", "a cat", path)
 
-    for command, name in ((predict, "out.tsv"), (predict, "out.tsv.gz"), (explain, "out.html")):
+    for command, name in (
+        (predict, "out.tsv"),
+        (predict, "out.tsv.gz"),
+        (predict, "out.jsonl"),
+        (predict, "out.jsonl.gz"),
+        (explain, "out.html"),
+    ):
         output = tmp_path / name
-        for held in (b"gold_label\tsentence1\tsentence2\nneutral\ta\tb\n", b"", b"\xff"):
+        for held in (b"gold_label\tsentence1\tsentence2\nneutral\ta\tb\n", b'{"pairID": "1"}\n', b"", b"\xff"):
             output.write_bytes(held)
             with pytest.raises(InputError, match=r"holds something other than what (predict|explain) writes"):
                 command(output)
@@ -312,10 +319,15 @@ def test_a_name_says_how_predictions_and_figures_are_written(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pairs, script = tmp_path / "pairs.tsv", decomposable_attention.SCRIPT
-    pairs.write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
-    for name in ("out.tsv", "out.tsv.gz"):
+    pairs.write_text('gold_label\tsentence1\tsentence2\tpairID\nneutral\ta\tb\t7\n-\tc\t"d"\t\u00e9\n')
+    for name in ("out.tsv", "out.tsv.gz", "out.jsonl", "out.jsonl.gz"):
         predict_file(script, Run(run), pairs, None, tmp_path / name)
-    assert gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()) == (tmp_path / "out.tsv").read_bytes()
+    for name in ("out.tsv", "out.jsonl"):
+        assert gzip.decompress((tmp_path / f"{name}.gz").read_bytes()) == (tmp_path / name).read_bytes()
+    objects = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    for told, row in zip(objects, predicted(tmp_path / "out.tsv"), strict=True):
+        assert {key: f"{x:.6f}" if isinstance(x, float) else x for key, x in told.items()} == row
+    assert list(read_pairs(tmp_path / "out.jsonl")) == list(read_pairs(pairs)), "the scripts read what they write"
     for kind, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml"), ("PNG", b"\x89PNG")):
         predict_pair(script, Run(run), "a", "b", tmp_path / f"figure.{kind}")
         assert (tmp_path / f"figure.{kind}").read_bytes().startswith(start)
@@ -621,6 +633,41 @@ def test_two_way_entailment_is_predicted_and_evaluated_by_its_own_labels(tmp_pat
     assert done.returncode == 0 and (tmp_path / "run" / "evaluation-rte_1.0_one.json").exists()
 
 
+def test_a_model_of_three_classes_is_measured_by_entailment_alone_where_the_pairs_are(
+    run: Path, corpora: list[str], tmp_path: Path
+) -> None:
+    """Right is what HANS's authors count as right: neutral and contradiction are non-entailment."""
+    three, two = tmp_path / "three.tsv", tmp_path / "two.tsv"
+    sentences = [
+        f"the {a} is {'not ' * n}running\tthe {b} is running"
+        for a, b in (("dog", "cat"), ("cat", "cat"))
+        for n in (0, 1)
+    ]
+    sentences += [f"a {'dog ' * n}sleeps\tthe cat {'runs ' * n}" for n in range(1, 40)]
+    three.write_text("\n".join(["sentence1\tsentence2", *sentences]) + "\n")
+    predict_file(decomposable_attention.SCRIPT, Run(run), three, None, tmp_path / "three-predictions.tsv")
+    said = [row["prediction"] for row in predicted(tmp_path / "three-predictions.tsv")]
+    assert len(set(said)) > 1, "or nothing is told"
+    gold = [("entailment", "non-entailment")[n % 2] for n in range(len(said))]
+    two.write_text(
+        "\n".join(["gold_label\tsentence1\tsentence2", *map("\t".join, zip(gold, sentences, strict=True))]) + "\n"
+    )
+    right = sum((g == "entailment") == (s == "entailment") for g, s in zip(gold, said, strict=True))
+    done = run_script(
+        "evaluate", "--run", run, "--test", two, "--cache", corpora[1], "--output", tmp_path / "figures.json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "note: every class but entailment counts as not_entailment here" in done.stdout
+    figures = json.loads((tmp_path / "figures.json").read_text())["test"]
+    assert figures["accuracy"] == pytest.approx(right / len(said)) and len(figures["confusion"]) == 2
+    assert set(figures["per_class"]) == {"entailment", "not_entailment"}
+    done = run_script("predict", "--run", run, "--pairs", two, "--output", tmp_path / "two-predictions.tsv")
+    assert done.stdout.startswith(f"{len(said)} pairs; {right} of {len(said)} labelled ones are right")
+    assert [row["prediction"] for row in predicted(tmp_path / "two-predictions.tsv")] == said, (
+        "by the model's own names"
+    )
+
+
 def test_what_a_reader_should_know_of_a_prediction_is_said(tmp_path: Path, corpora: list[str]) -> None:
     """That the run is not finished, and that a model which was given tags is given none."""
     output, pair = tmp_path / "run", ("--premise", "a dog is running", "--hypothesis", "a dog runs")
@@ -636,7 +683,8 @@ def test_what_a_reader_should_know_of_a_prediction_is_said(tmp_path: Path, corpo
     done = run_script("explain", "--run", output, *pair, script=tags)
     assert done.stderr == f"note: {output}: this run is not finished; these are its best weights so far\n{told}"
     done = run_script("evaluate", "--run", output, "--test", corpora[-1], script=tags)
-    assert "this run is not finished; these are its best weights so far" in done.stdout and done.returncode == 0
+    assert f"note: {output}: this run is not finished; these are its best weights so far\n" in done.stdout
+    assert done.returncode == 0
     assert not json.loads((output / "evaluation-test.json").read_text())["finished"]
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nli_common.corpora import SAMPLE, Pair, read_pairs, scheme_of
+from nli_common.corpora import SAMPLE, Pair, read_pairs
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.inputs import fingerprint
+from nli_common.labels import scheme_of
 from nli_common.tokens import parse_leaves, split_text
 
 QUORA = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
@@ -122,7 +123,7 @@ def test_sick_is_read_as_published(tmp_path: Path, columns: tuple[str, ...]) -> 
     expected = Pair(["A", "man", "is", "n't", "here"], ["A", "man", ",", "a", "dog"], "contradiction", pair_id="7")
     assert list(read_pairs(path)) == list(read_pairs(path, labelled=False)) == [expected]
     write(path, text.replace("CONTRADICTION", "MAYBE"))
-    with pytest.raises(InputError, match=r"SICK.txt:2: unknown label 'maybe'"):
+    with pytest.raises(InputError, match=r"SICK.txt:2: unknown label 'MAYBE'"):
         list(read_pairs(path))
     write(path, "pair_ID\tsentence_A\tsentence_B\n7\tA man\tA dog\n")
     assert [pair.label for pair in read_pairs(path, labelled=False)] == ["-"]
@@ -336,6 +337,44 @@ def test_task_label_sets_and_the_labels_that_occur(tmp_path: Path) -> None:
     assert scheme_of({"entailment"}, "a") == ("entailment", "neutral")
     assert scheme_of({"entailment", "contradiction"}, "a") == ("entailment", "neutral", "contradiction")
     assert scheme_of({"not_entailment"}, "a") == ("entailment", "not_entailment")
+
+
+def test_labels_are_read_in_any_case_and_by_what_else_they_are_called(tmp_path: Path) -> None:
+    written = ["Entailment", "NEUTRAL", "non-entailment", "not_entailment", "Hidden", "-"]
+    path = write(tmp_path / "a.tsv", HEADER + "".join(f"{label}\ta\tb\n" for label in written))
+    assert [pair.label for pair in read_pairs(path)] == [
+        "entailment",
+        "neutral",
+        "not_entailment",
+        "not_entailment",
+        "-",
+        "-",
+    ]
+
+
+def test_hans_is_grouped_by_heuristic_and_whether_that_is_right(tmp_path: Path) -> None:
+    names = ("gold_label", "sentence1_parse", "sentence2_parse", "sentence1", "sentence2", "pairID", "heuristic")
+    parse = "(ROOT (S (NP (DT the) (NN dog)) (VP (VBD ran))))"
+    rows = [
+        (label, parse, parse, "the dog ran", "the dog ran", f"ex{n}", "lexical_overlap")
+        for n, label in enumerate(("entailment", "non-entailment"))
+    ]
+    path = write(tmp_path / "hans.txt", "".join("\t".join(row) + "\n" for row in (names, *rows)))
+    told = [(pair.label, pair.phenomenon, pair.pair_id, pair.premise_pos) for pair in read_pairs(path)]
+    assert told == [
+        ("entailment", "lexical_overlap, entailment", "ex0", ["DT", "NN", "VBD"]),
+        ("not_entailment", "lexical_overlap, non-entailment", "ex1", ["DT", "NN", "VBD"]),
+    ]
+
+
+def test_what_is_read_without_labels_has_no_empty_sentence(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "sentence1\tsentence2\na\tb\n\n \tb\n")
+    with pytest.raises(InputError, match=r"a.tsv:4: sentence1 is empty, expected at least one token"):
+        list(read_pairs(path, labelled=False))
+    path = write(tmp_path / "b.tsv", QUORA + "1\t1\t2\ta\tb\t0\n2\t3\t4\t\tb\t0\n")
+    assert [pair.label for pair in read_pairs(path)] == ["not_duplicate", "-"]
+    with pytest.raises(InputError, match=r"b.tsv:3: sentence1 is empty"):
+        list(read_pairs(path, labelled=False))
 
 
 def test_unlabelled_pairs_may_be_empty_and_blank_lines_are_skipped(tmp_path: Path) -> None:

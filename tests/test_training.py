@@ -135,10 +135,10 @@ def test_a_run_on_other_files_is_told_by_the_option(tmp_path: Path) -> None:
     for name, told in (
         ("train", "holds a run with another --train than this one"),
         ("vectors", "holds a run with another --vectors than this one"),
-        ("unit_vectors", "data.unit_vectors=False where this one has 'b'"),
+        ("unit_vectors", "with --no-unit-vectors where this one has --unit-vectors"),
     ):
         with pytest.raises(InputError, match=re.escape(told)):
-            Run(tmp_path).require_free_for({"data": {**held["data"], name: "b"}})
+            Run(tmp_path).require_free_for({"data": {**held["data"], name: True}})
     Run(tmp_path).require_free_for(held)
 
 
@@ -171,7 +171,7 @@ def test_a_folder_of_another_run_is_refused_and_left_alone(options: list[str], u
     before = {path.name: path.read_bytes() for path in uninterrupted.iterdir()}
     other = run_script(*options, "--output", uninterrupted, "--lr", "2e-3")
     assert other.returncode == 2
-    assert "holds another run, with recipe.lr=0.001 where this one has 0.002" in other.stderr
+    assert "holds another run, with --lr 0.001 where this one has --lr 0.002" in other.stderr
     assert other.stderr.count("\n") == 1
     assert before == {path.name: path.read_bytes() for path in uninterrupted.iterdir()}
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from torch import Tensor
 
-from nli_common.corpora import NO_LABEL, read_pairs
+from nli_common.corpora import read_pairs
 from nli_common.errors import InputError
 from nli_common.files import text_lines
+from nli_common.labels import NO_LABEL
 
 CATEGORIES = {
     "acti": "active/passive",

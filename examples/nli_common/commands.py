@@ -145,8 +145,8 @@ def _predict_command(script: Script) -> Any:
             figure: Write the word alignment of this pair to a .png, .pdf or .svg file.
             pairs: In place of one pair, a file of pairs in any format that train takes; a label of - stands for none.
             vectors: With --pairs, vectors for words that the run has not seen; without it they are hashed.
-            output: With --pairs, the file of tab-separated values to write: every class's probability for each pair.
-                Without it they are printed.
+            output: With --pairs, the file to write: every class's probability for each pair, as JSON in a .jsonl file,
+                as tab-separated values in any other. Without it they are printed.
         """
         if premise is not None and hypothesis is not None and (pairs, vectors, output) == (None, None, None):
             predict_pair(script, Run(run), premise, hypothesis, figure)

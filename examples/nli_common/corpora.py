@@ -4,7 +4,7 @@
 * any other ``.jsonl``: ``gold_label``, ``sentence1``, ``sentence2`` and, optionally, ``pos1``, ``pos2``; tokens and
   tags are separated by spaces. Without tags, sentences whose marks are written to their words are raw text, and are
   cut as a treebank's are. A ``phenomenon`` (or MultiNLI's ``genre``) is kept for the report.
-* ``.tsv`` with a header line that names those same columns; SNLI's and MultiNLI's ``.txt`` are read so, too.
+* ``.tsv`` with a header line that names those same columns; the ``.txt`` of SNLI, MultiNLI and HANS are read so, too.
 * SciTail's ``.tsv``: premise, hypothesis, label, no header.
 * SICK's ``.txt`` as published, or in SemEval-2014's splits: ``sentence_A``, ``sentence_B`` and an entailment label.
 * Quora's ``.tsv``: the release with its header (``question1``, ``question2``, ``is_duplicate``), or the usual split of
@@ -17,30 +17,16 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from nli_common.errors import InputError
 from nli_common.files import text_lines
+from nli_common.labels import KNOWN, NO_LABEL
 from nli_common.tokens import LONGEST_TOKEN, parse_leaves, split_text
 
-NO_LABEL = "-"
-SCHEMES = (
-    ("entailment", "neutral", "contradiction"),
-    ("entailment", "neutral"),
-    ("entailment", "not_entailment"),
-    ("duplicate", "not_duplicate"),
-)
-"""The label sets of the tasks, in the order that their classes are numbered."""
-_LABELS = {label: label for scheme in SCHEMES for label in scheme} | {
-    NO_LABEL: NO_LABEL,
-    "hidden": NO_LABEL,
-    "entails": "entailment",
-    "1": "duplicate",
-    "0": "not_duplicate",
-}
 SAMPLE = 1_000
 """Rows at the head of a file that tell whether its sentences are raw text."""
 _CONTRACTED = r"(?:n['’]t|['’](?:s|m|d|re|ve|ll))(?=[ .,!?;:]|$)"
@@ -52,18 +38,8 @@ _SICK_LABELS = ("entailment_label", "entailment_judgment")
 _QUORA_HEADER = {"question1", "question2", "is_duplicate"}
 Lines = Iterator[tuple[int, str]]
 Row = Mapping[str, object]
-
-
-def scheme_of(labels: Collection[str], source: str) -> tuple[str, ...]:
-    """The smallest label set that these labels are of.
-
-    Raises:
-        InputError: if no task has all of them.
-    """
-    fitting = [scheme for scheme in SCHEMES if set(labels) <= set(scheme)]
-    if not fitting:
-        raise InputError(f"{source}: the labels {', '.join(sorted(labels))} are not those of any one task")
-    return min(fitting, key=len)
+Numbered = Iterator[tuple[int, "Pair"]]
+"""Each pair with the line that it stands in."""
 
 
 class Pair(NamedTuple):
@@ -83,7 +59,8 @@ def read_pairs(path: Path, *, labelled: bool = True) -> Iterator[Pair]:
 
     Args:
         path: the file.
-        labelled: whether it must say a label for each pair; without, a file that has no ``gold_label`` will do.
+        labelled: whether it must say a label for each pair, and sentences only where it does; without, a file that has
+            no ``gold_label`` will do, and every sentence must have a word.
 
     Raises:
         InputError: naming file and line, for whatever is not as the format says.
@@ -91,10 +68,12 @@ def read_pairs(path: Path, *, labelled: bool = True) -> Iterator[Pair]:
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
     if suffixes[-1:] == [".jsonl"]:
         rows = _jsonl(path)
-        return _from_rows(rows if labelled else _with_labels(rows), path)
-    if suffixes[-1:] in ([".tsv"], [".txt"]):
-        return _tsv(path, labelled=labelled)
-    raise InputError(f"{path}: expected a file named .jsonl, .tsv or .txt, or one of these and .gz")
+        pairs = _from_rows(rows if labelled else _with_labels(rows), path)
+    elif suffixes[-1:] in ([".tsv"], [".txt"]):
+        pairs = _tsv(path, labelled=labelled)
+    else:
+        raise InputError(f"{path}: expected a file named .jsonl, .tsv or .txt, or one of these and .gz")
+    return (_checked(pair, path, number, labelled=labelled) for number, pair in pairs)
 
 
 def _jsonl(path: Path) -> Iterator[tuple[int, Row]]:
@@ -114,11 +93,12 @@ def _with_labels(rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
     return ((number, {"gold_label": NO_LABEL, **row}) for number, row in rows)
 
 
-def _from_rows(rows: Iterator[tuple[int, Row]], path: Path) -> Iterator[Pair]:
+def _from_rows(rows: Iterator[tuple[int, Row]], path: Path) -> Numbered:
     head = list(islice(rows, SAMPLE))
     raw = _is_raw_text(row for _, row in head)
     for number, row in chain(head, rows):
-        yield _parsed(row, path, number) if "sentence1_parse" in row else _tokenised(row, path, number, raw=raw)
+        parsed = "sentence1_parse" in row
+        yield number, _parsed(row, path, number) if parsed else _tokenised(row, path, number, raw=raw)
 
 
 def _is_raw_text(rows: Iterable[Row]) -> bool:
@@ -132,7 +112,7 @@ def _is_raw_text(rows: Iterable[Row]) -> bool:
     return written_to_a_word > alone
 
 
-def _tsv(path: Path, *, labelled: bool) -> Iterator[Pair]:
+def _tsv(path: Path, *, labelled: bool) -> Numbered:
     lines = text_lines(path)
     first = next(lines, None)
     if first is None:
@@ -149,7 +129,7 @@ def _tsv(path: Path, *, labelled: bool) -> Iterator[Pair]:
     return _with_header(columns, lines, path, labelled=labelled)
 
 
-def _with_header(columns: list[str], lines: Lines, path: Path, *, labelled: bool) -> Iterator[Pair]:
+def _with_header(columns: list[str], lines: Lines, path: Path, *, labelled: bool) -> Numbered:
     _require(columns, path, 1, labelled=labelled)
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
@@ -158,17 +138,17 @@ def _with_header(columns: list[str], lines: Lines, path: Path, *, labelled: bool
     yield from _from_rows(rows if labelled else _with_labels(rows), path)
 
 
-def _headerless(lines: Lines, path: Path, columns: tuple[str, ...]) -> Iterator[Pair]:
+def _headerless(lines: Lines, path: Path, columns: tuple[str, ...]) -> Numbered:
     for number, line in lines:
         if not line:
             continue
         row = _row(columns, line, path, number)
         premise, hypothesis = split_text(row["premise"]), split_text(row["hypothesis"])
-        yield _checked(Pair(premise, hypothesis, row["label"]), path, number)
+        yield number, Pair(premise, hypothesis, row["label"])
 
 
-def _sick(columns: list[str], lines: Lines, path: Path, *, labelled: bool) -> Iterator[Pair]:
-    """Raw text, and labels in capitals."""
+def _sick(columns: list[str], lines: Lines, path: Path, *, labelled: bool) -> Numbered:
+    """Raw text, whatever its marks say."""
     label = next((name for name in _SICK_LABELS if name in columns), None)
     if label is None and labelled:
         raise InputError.at(path, 1, f"no column {' or '.join(_SICK_LABELS)}; there are {', '.join(columns)}")
@@ -177,11 +157,11 @@ def _sick(columns: list[str], lines: Lines, path: Path, *, labelled: bool) -> It
             continue
         row = _row(columns, line, path, number)
         premise, hypothesis = split_text(row["sentence_A"]), split_text(row["sentence_B"])
-        gold = NO_LABEL if label is None else row[label].lower()
-        yield _checked(Pair(premise, hypothesis, gold, pair_id=_name(row, "pair_ID", path, number)), path, number)
+        gold = NO_LABEL if label is None else row[label]
+        yield number, Pair(premise, hypothesis, gold, pair_id=_name(row, "pair_ID", path, number))
 
 
-def _quora_release(columns: list[str], lines: Lines, path: Path) -> Iterator[Pair]:
+def _quora_release(columns: list[str], lines: Lines, path: Path) -> Numbered:
     """Its fields may be quoted, with line ends inside; a few of its questions are empty, and count as unlabelled."""
     place = 1
 
@@ -205,10 +185,7 @@ def _quora_release(columns: list[str], lines: Lines, path: Path) -> Iterator[Pai
             raise InputError.at(path, place, f"expected {len(columns)} columns, got {len(fields)}")
         row = dict(zip(columns, fields, strict=True))
         questions = split_text(row["question1"]), split_text(row["question2"])
-        if all(questions):
-            yield _checked(Pair(*questions, row["is_duplicate"]), path, place)
-        else:
-            yield Pair(*questions, NO_LABEL)
+        yield place, Pair(*questions, row["is_duplicate"] if all(questions) else NO_LABEL)
 
 
 def _parsed(row: Row, path: Path, number: int) -> Pair:
@@ -217,8 +194,7 @@ def _parsed(row: Row, path: Path, number: int) -> Pair:
     hypothesis, hypothesis_pos = parse_leaves(_string(row, "sentence2_parse", path, number))
     label = _string(row, "gold_label", path, number)
     group, pair_id = _group(row, path, number), _name(row, "pairID", path, number)
-    pair = Pair(premise, hypothesis, label, premise_pos, hypothesis_pos, group, pair_id)
-    return _checked(pair, path, number)
+    return Pair(premise, hypothesis, label, premise_pos, hypothesis_pos, group, pair_id)
 
 
 def _tokenised(row: Row, path: Path, number: int, *, raw: bool) -> Pair:
@@ -231,33 +207,27 @@ def _tokenised(row: Row, path: Path, number: int, *, raw: bool) -> Pair:
     premise, hypothesis = (cut(row, name, path, number) for name in ("sentence1", "sentence2"))
     pos1, pos2 = (_split(row, name, path, number) if tagged else None for name in ("pos1", "pos2"))
     group, pair_id = _group(row, path, number), _name(row, "pairID", path, number)
-    pair = Pair(premise, hypothesis, label, pos1, pos2, group, pair_id)
-    return _checked(pair, path, number)
+    return Pair(premise, hypothesis, label, pos1, pos2, group, pair_id)
 
 
-def _checked(pair: Pair, path: Path, number: int) -> Pair:
-    label = _LABELS.get(pair.label)
+def _checked(pair: Pair, path: Path, number: int, *, labelled: bool) -> Pair:
+    label = KNOWN.get(pair.label.lower())
     if label is None:
-        known = ", ".join(_LABELS)
-        raise InputError.at(path, number, f"unknown label {pair.label!r}, expected one of {known}")
-    if label != NO_LABEL:
-        require_sentences(pair, f"{path}:{number}")
+        raise InputError.at(path, number, f"unknown label {pair.label!r}, expected one of {', '.join(KNOWN)}")
+    if label != NO_LABEL or not labelled:
+        _require_sentences(pair, path, number)
     return pair._replace(label=label)
 
 
-def require_sentences(pair: Pair, place: str) -> None:
-    """Raise an ``InputError`` naming the place unless both sentences can be read.
-
-    :func:`read_pairs` asks this of labelled pairs only.
-    """
+def _require_sentences(pair: Pair, path: Path, number: int) -> None:
     sides = (("sentence1", pair.premise, pair.premise_pos), ("sentence2", pair.hypothesis, pair.hypothesis_pos))
     for name, tokens, tags in sides:
         if not tokens:
-            raise InputError(f"{place}: {name} is empty, expected at least one token")
+            raise InputError.at(path, number, f"{name} is empty, expected at least one token")
         if any(len(token) > LONGEST_TOKEN for token in tokens):
-            raise InputError(f"{place}: {name} has a token of more than {LONGEST_TOKEN:,} characters")
+            raise InputError.at(path, number, f"{name} has a token of more than {LONGEST_TOKEN:,} characters")
         if tags is not None and len(tags) != len(tokens):
-            raise InputError(f"{place}: {name} has {len(tokens)} tokens but {len(tags)} tags")
+            raise InputError.at(path, number, f"{name} has {len(tokens)} tokens but {len(tags)} tags")
 
 
 def _require(row: Row | list[str], path: Path, number: int, *more: str, labelled: bool = True) -> None:
@@ -292,6 +262,9 @@ def _split(row: Row, name: str, path: Path, number: int) -> list[str]:
 
 
 def _group(row: Row, path: Path, number: int) -> str:
+    heuristic = _name(row, "heuristic", path, number)
+    if heuristic:  # HANS is reported by heuristic, with the pairs apart for which that is right
+        return f"{heuristic}, {_name(row, 'gold_label', path, number)}"
     return _name(row, "phenomenon", path, number) or _name(row, "genre", path, number)
 
 

@@ -18,13 +18,14 @@ from torch import Tensor
 from torch.serialization import add_safe_globals
 from torch.utils._pytree import _register_namedtuple
 
-from nli_common.corpora import NO_LABEL, Pair, read_pairs, scheme_of
+from nli_common.corpora import Pair, read_pairs
 from nli_common.errors import InputError
 from nli_common.files import stem, version_key
+from nli_common.labels import NO_LABEL, scheme_of
 from nli_common.tensors import DAMAGED, load_tensors, save_tensors
 
 Ints = npt.NDArray[np.integer]
-_FORMAT = 6
+_FORMAT = 7
 
 
 class Sentence(NamedTuple):

@@ -14,7 +14,8 @@ from nli_common.categories import accuracy_by_category, read_categories
 from nli_common.data import Corpus, Sentence, open_corpus
 from nli_common.errors import InputError
 from nli_common.files import read_json, stem
-from nli_common.inputs import fingerprint, require_labels
+from nli_common.inputs import fingerprint
+from nli_common.labels import counted_as, measured_in, require_labels
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, metrics_of, predictions
 from nli_common.models import restore
@@ -73,14 +74,16 @@ def evaluate_runs(
     console = Console(quiet=not main, highlight=False, markup=False, emoji=False)
     for run in runs:
         if run.unfinished:
-            console.print(f"{run.folder}: {UNFINISHED}", soft_wrap=True)
+            console.print(f"note: {run.folder}: {UNFINISHED}", soft_wrap=True)
     console.print(
         f"{evaluated.hashed:,} of {len(corpus.words):,} words are new and hashed; "
         f"{corpus.dropped:,} {'pair' if corpus.dropped == 1 else 'pairs'} without a label dropped",
         soft_wrap=True,
     )
     if evaluated.misses_tags:
-        console.print(UNTAGGED, soft_wrap=True)
+        console.print(f"note: {UNTAGGED}", soft_wrap=True)
+    if evaluated.merged:
+        console.print("note: every class but entailment counts as not_entailment here", soft_wrap=True)
     if annotated is not None:
         metrics["per_phenomenon"] |= accuracy_by_category(annotated, evaluated.right)
     print_metrics(console, metrics, "test")
@@ -134,30 +137,34 @@ class _Evaluated(NamedTuple):
     metrics: Metrics
     hashed: int
     misses_tags: bool
+    merged: bool
 
 
 def _evaluate(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, vectors: Path | None) -> _Evaluated:
-    labels = runs[0].read_config()["labels"]
+    classes = runs[0].read_config()["labels"]
     for run in runs[1:]:
-        if run.read_config()["labels"] != labels:
+        if run.read_config()["labels"] != classes:
             raise InputError(f"--run {run.folder}: has other labels than {runs[0].folder}")
-    require_labels(corpus, labels, Path(source))
+    measured = measured_in(corpus.labels, classes)
+    require_labels(corpus.labels, measured, source)
     known = lexicons_for(runs, corpus, vectors)
     lexicons = [lexicon.extended(corpus.words) for lexicon in known]
     models = [restore(script, run, lexicon) for run, lexicon in zip(runs, lexicons, strict=True)]
-    dataset = PairDataset(corpus, lexicons[0], labels, corpus.phenomena)
+    dataset = PairDataset(corpus, lexicons[0], measured, corpus.phenomena)
     accelerator = Accelerator()
     batches = evaluation_loader(dataset)
     order = order_of(batches)
     model, prepared = accelerator.prepare(models[0] if len(models) == 1 else Ensemble(models), batches)
-    rows = predictions(model, prepared, accelerator)
+    predicted, gold, group = predictions(model, prepared, accelerator)
+    counted = torch.tensor([measured.index(counted_as(label, measured)) for label in classes])[predicted]
     right = torch.empty(len(corpus), dtype=torch.bool)
-    right[order] = rows[0] == rows[1]
+    right[order] = counted == gold
     return _Evaluated(
         right,
-        metrics_of(*rows, labels, corpus.phenomena),
+        metrics_of(counted, gold, group, measured, corpus.phenomena),
         len(lexicons[0]) - lexicons[0].num_known - (len(known[0]) - known[0].num_known),
         any(misses_tags(model, lexicons[0], corpus) for model in models),
+        measured != classes,
     )
 
 

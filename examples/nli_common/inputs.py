@@ -3,15 +3,14 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nli_common.corpora import scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.generated import Split, generated_corpus
+from nli_common.labels import require_labels, scheme_of
 from nli_common.lexicon import Lexicon
 
 GENERATED: dict[Split, float] = {"train": 1, "dev": 0.125, "test": 0.25}
@@ -82,7 +81,7 @@ class Data:
         corpora = {name: open_corpus(path, self.cache) for name, path in given.items()}
         labels = scheme_of(corpora["train"].labels, str(self.train))
         for name, corpus in corpora.items():
-            require_labels(corpus, labels, given[name])
+            require_labels(corpus.labels, labels, str(given[name]))
         return corpora
 
     def lexicon(self, corpora: dict[str, Corpus]) -> Lexicon:
@@ -134,10 +133,3 @@ def fingerprint(path: Path) -> str:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-
-
-def require_labels(corpus: Corpus, labels: Sequence[str], path: Path) -> None:
-    """Raise an ``InputError`` if the corpus has a label that is not among these."""
-    strange = [name for name in corpus.labels if name not in labels]
-    if strange:
-        raise InputError(f"{path}: has the label {strange[0]!r}, the model's are {', '.join(labels)}")

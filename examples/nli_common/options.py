@@ -51,7 +51,7 @@ def require_effect(*parts: tuple[Any, Any]) -> None:
     """
     unread = {name: why for part, _ in parts for name, why in getattr(part, "unread", {}).items()}
     idle = [
-        f"{_spelled(name, getattr(part, name))}: changes nothing {why}"
+        f"{spelled(name, getattr(part, name))}: changes nothing {why}"
         for name, why in unread.items()
         for part, default in parts
         if hasattr(part, name) and getattr(part, name) != getattr(default, name)
@@ -60,7 +60,8 @@ def require_effect(*parts: tuple[Any, Any]) -> None:
         raise InputError("; ".join(idle))
 
 
-def _spelled(name: str, value: Any) -> str:
+def spelled(name: str, value: object) -> str:
+    """A field and its value as the command line has them: ``--hidden-size 200``, ``--no-glorot``."""
     option = name.replace("_", "-")
     if isinstance(value, bool):
         return f"--{option}" if value else f"--no-{option}"

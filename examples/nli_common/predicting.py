@@ -1,6 +1,7 @@
 """A finished run's predictions: for one pair from the command line, or for each pair of a file, labelled or not."""
 
 import gzip
+import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,12 +14,13 @@ from accelerate.utils import send_to_device
 from torch import Tensor, nn
 
 from nli_common.batches import PairDataset, evaluation_loader, order_of
-from nli_common.corpora import NO_LABEL, Pair, read_pairs, require_sentences
+from nli_common.corpora import Pair, read_pairs
 from nli_common.data import Corpus, Sentence
 from nli_common.errors import InputError
 from nli_common.evaluating import UNFINISHED, UNTAGGED, lexicons_for, misses_tags
 from nli_common.figures import format_of
 from nli_common.files import write_atomically
+from nli_common.labels import NO_LABEL, counted_as, measured_in, require_labels
 from nli_common.lexicon import Lexicon
 from nli_common.memory import memory_for
 from nli_common.metrics import scores
@@ -30,6 +32,8 @@ from nli_common.tokens import split_text
 
 HEAD = ("pairID", "gold_label", "prediction")
 """The first columns of a file of predictions."""
+BEGINNINGS = ("\t".join(HEAD), '{"prediction": "')
+"""What a file of predictions begins with, of tab-separated values or of JSON."""
 
 
 class PreparedPair(NamedTuple):
@@ -85,10 +89,10 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
 
 
 def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, output: Path | None) -> None:
-    """Write the probabilities of the classes for every pair of a file, in its order, as tab-separated values.
+    """Write the probabilities of the classes for every pair of a file, in its order.
 
-    A name that ends in .gz is that of a compressed file; without one they are printed, and what is said of them goes to
-    stderr.
+    They are tab-separated values, or JSON objects where the name ends in .jsonl; a name that ends in .gz is that of a
+    compressed file. Without a name they are printed, and what is said of them goes to stderr.
 
     Of several processes, the main one does it alone.
 
@@ -100,16 +104,14 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     if not accelerator.is_main_process:
         return
     require_replaceable("output", output, [run], pairs=pairs, vectors=vectors)
-    require_alike("output", output, "\t".join(HEAD), "predict")
+    require_alike("output", output, BEGINNINGS, "predict")
     labels = run.read_config()["labels"]
     read = list(read_pairs(pairs, labelled=False))
-    for number, pair in enumerate(read, 1):
-        require_sentences(pair, f"{pairs}, pair {number}")
     if not read:
         raise InputError(f"{pairs}: expected pairs, found none")
-    strange = {pair.label for pair in read} - {*labels, NO_LABEL}
-    if strange:
-        raise InputError(f"{pairs}: has the label {min(strange)}, the model's are {', '.join(labels)}")
+    gold = sorted({pair.label for pair in read} - {NO_LABEL})
+    measured = measured_in(gold, labels)
+    require_labels(gold, measured, str(pairs))
     # A pair without a gold label has to have one to be indexed: any will do.
     corpus = Corpus.from_pairs((pair._replace(label=labels[0]) for pair in read), str(pairs))
     [lexicon] = (known.extended(corpus.words) for known in lexicons_for([run], corpus, vectors))
@@ -118,15 +120,17 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     _print_notes(run, model, lexicon, corpus)
 
     predictions = [labels[best] for best in shares.argmax(1).tolist()]
-    rows = ([*HEAD, *labels, "sentence1", "sentence2"], *_rows(read, predictions, shares))
-    lines = ("\t".join(re.sub(r"[\t\r\n]", " ", field) for field in fields) for fields in rows)
+    columns = [*HEAD, *labels, "sentence1", "sentence2"]
+    rows = _rows(read, predictions, shares)
+    as_json = output is not None and ".jsonl" in (output.suffix, Path(output.stem).suffix)
+    lines = _objects(columns, rows) if as_json else _separated([columns, *rows])
     if output is None:
         for line in lines:
             print(line)
     else:
         _write(lines, output)
     known = sum(pair.label != NO_LABEL for pair in read)
-    told = sum(prediction == pair.label for prediction, pair in zip(predictions, read, strict=True))
+    told = sum(counted_as(said, measured) == pair.label for said, pair in zip(predictions, read, strict=True))
     right = f"; {told:,} of {known:,} labelled ones are right" if known else ""
     said = f"{len(read):,} {'pair' if len(read) == 1 else 'pairs'}{right}"
     if output is None:
@@ -144,6 +148,21 @@ def _write(lines: Iterable[str], output: Path) -> None:
     write_atomically(output, write)
 
 
+def _separated(rows: Iterable[Sequence[str | float]]) -> Iterator[str]:
+    """Lines of tab-separated values; numbers have six decimals."""
+    for row in rows:
+        fields = (f"{field:.6f}" if isinstance(field, float) else re.sub(r"[\t\r\n]", " ", field) for field in row)
+        yield "\t".join(fields)
+
+
+def _objects(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> Iterator[str]:
+    """JSON objects, each in a line, with the prediction first: no file of pairs begins so."""
+    for row in rows:
+        rounded = (round(field, 6) if isinstance(field, float) else field for field in row)
+        told = dict(zip(columns, rounded, strict=True))
+        yield json.dumps({"prediction": told.pop("prediction")} | told, ensure_ascii=False)
+
+
 def _print_notes(run: Run, model: nn.Module, lexicon: Lexicon, corpus: Corpus) -> None:
     """Say on stderr what a reader has to know of these predictions."""
     if run.unfinished:
@@ -152,10 +171,9 @@ def _print_notes(run: Run, model: nn.Module, lexicon: Lexicon, corpus: Corpus) -
         print(f"note: {UNTAGGED}", file=sys.stderr)
 
 
-def _rows(pairs: list[Pair], predictions: list[str], shares: Tensor) -> Iterator[list[str]]:
+def _rows(pairs: list[Pair], predictions: list[str], shares: Tensor) -> Iterator[list[str | float]]:
     for pair, prediction, row in zip(pairs, predictions, shares.tolist(), strict=True):
-        numbers = (f"{share:.6f}" for share in row)
-        yield [pair.pair_id, pair.label, prediction, *numbers, " ".join(pair.premise), " ".join(pair.hypothesis)]
+        yield [pair.pair_id, pair.label, prediction, *row, " ".join(pair.premise), " ".join(pair.hypothesis)]
 
 
 def _shares(model: nn.Module, pairs: PairDataset, accelerator: Accelerator) -> Tensor:

@@ -9,15 +9,23 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from nli_common.corpora import SCHEMES
 from nli_common.errors import InputError
 from nli_common.files import TEMPORARY, read_json, text_lines, write_text
+from nli_common.labels import SCHEMES
+from nli_common.options import spelled
 
 METRICS = {"accuracy", "pairs", "per_class", "per_phenomenon", "confusion"}
 FIGURES = {"parameters", "training_pairs", "pairs_per_second", "inference_pairs_per_second"}
 FIGURE_FILES = ("confusion.png", "alignment.png", "features-premise.png", "features-hypothesis.png")
 FILES = ("train", "dev", "test", "vectors")
 """Options that name files, of which a run keeps digests."""
+OPTIONS = {
+    "seed": "seed",
+    "data.unit_vectors": "unit_vectors",
+    "data.unit_unknown": "unit_unknown",
+    "data.vectors.random": "vector_size",
+}
+"""What a configuration keeps of the command line, beside the options of the model and of its training."""
 LOCK = ".lock"
 """In a run's folder, held while the run is trained."""
 MISSING = object()
@@ -156,7 +164,7 @@ def require_replaceable(option: str, path: Path | None, runs: Iterable[Run], **r
             raise InputError(f"--{option} {path}: expected a file other than the run's own, which it would replace")
 
 
-def require_alike(option: str, path: Path | None, begins: str, command: str) -> None:
+def require_alike(option: str, path: Path | None, begins: str | tuple[str, ...], command: str) -> None:
     """Raise an ``InputError`` if a file to be written is there, and does not begin as what is written begins."""
     if path is None or not path.is_file():
         return
@@ -254,4 +262,8 @@ def _told(name: str, there: object, here: object, folder: Path) -> str:
         return f"a run with --{file}; " if here is MISSING else f"a run with another --{file} than this one; "
     if there is MISSING or here is MISSING:
         return f"a run of another version, {'without' if there is MISSING else 'with'} {name}; "
+    part, _, option = name.partition(".")
+    if name in OPTIONS or (part in ("model", "recipe") and option != "num_classes"):
+        option = OPTIONS.get(name, option)
+        return f"another run, with {spelled(option, there)} where this one has {spelled(option, here)}; "
     return f"another run, with {name}={there!r} where this one has {here!r}; "

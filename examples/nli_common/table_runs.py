@@ -14,12 +14,12 @@ from accelerate import Accelerator
 from rich.console import Console
 
 from nli_common.categories import accuracy_by_category, read_categories
-from nli_common.corpora import scheme_of
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_on
 from nli_common.files import TEMPORARY, read_json, stem
-from nli_common.inputs import Data, fingerprint, require_labels
+from nli_common.inputs import Data, fingerprint
+from nli_common.labels import measured_in, require_labels, scheme_of
 from nli_common.metrics import Metrics
 from nli_common.options import converted, parse_options
 from nli_common.recipe import Recipe
@@ -78,7 +78,7 @@ def run_table(
     if others:
         labels = scheme_of(rows[0].data.corpora()["train"].labels, "the training corpus")
         for other, path in zip(others, also, strict=True):
-            require_labels(other.corpus, labels, path)
+            require_labels(other.corpus.labels, measured_in(other.corpus.labels, labels), str(path))
     accelerator = Accelerator()
     main = accelerator.is_main_process
     console = Console(quiet=not main, highlight=False, markup=False, emoji=False)

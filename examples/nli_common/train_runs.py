@@ -15,11 +15,11 @@ from torch import nn
 
 from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.checkpoints import load_weights
-from nli_common.corpora import scheme_of
 from nli_common.data import Corpus
 from nli_common.errors import InputError
 from nli_common.figures import plot_confusion
 from nli_common.inputs import Data
+from nli_common.labels import scheme_of
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics, metrics_of, predictions
 from nli_common.models import build, encoder_fingerprint, require_restorable
