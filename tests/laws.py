@@ -246,15 +246,23 @@ def wrong_masks_are_refused(layer: nn.Module, sentences: Sentences, names: tuple
 
 
 def compiles(layer: nn.Module, sizes: Callable[[int], Sentences], backend: str = "inductor") -> None:
-    """One graph, one compilation over ten shapes, equal to eager."""
+    """One graph, one compilation over ten shapes, equal to eager; so are the gradients of words and parameters."""
     torch._dynamo.reset()
     counter = CompileCounterWithBackend(backend)
     layer = layer.float()
     compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend=counter)
     for size in range(2, 12):
-        sentences = sizes(size).to(torch.float32)
-        for ours, theirs in zip(outputs(compiled, sentences), outputs(layer, sentences), strict=True):
-            assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+        given = sizes(size).to(torch.float32)
+        sentences = Sentences(tuple(x.requires_grad_() for x in given.tensors), given.masks)
+        leaves = (*sentences.tensors, *layer.parameters())
+        told = []
+        for program in (compiled, layer):
+            ys = outputs(program, sentences)
+            gradients = torch.autograd.grad(sum(y.square().sum() for y in ys), leaves)
+            told.append((ys, gradients))
+        (ours, our_gradients), (theirs, their_gradients) = told
+        assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+        assert_close(our_gradients, their_gradients, atol=1e-4, rtol=1e-4)
     assert counter.frame_count == 1, f"compiled {counter.frame_count} times"
 
 
