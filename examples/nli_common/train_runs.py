@@ -27,7 +27,7 @@ from nli_common.recipe import Recipe
 from nli_common.reports import plot_first_pair, print_metrics
 from nli_common.runs import Run, held_metrics, write_json
 from nli_common.script import ReadsFolder, Script, reads_tags
-from nli_common.training import Trainer
+from nli_common.training import Trainer, TrainingState
 
 TRAIN_SAMPLE = 4_000
 """The accuracy on training pairs is measured on so many of them, the first of the file."""
@@ -52,10 +52,7 @@ def train_run(
     corpora = data.corpora()
     labels = scheme_of(corpora["train"].labels, "the training corpus")
     phenomena = list(dict.fromkeys(name for corpus in corpora.values() for name in corpus.phenomena))
-    config = dataclasses.replace(config, num_classes=len(labels))
-    encoder = config.encoder_folder if isinstance(config, ReadsFolder) else None
-    if encoder is not None:
-        config = dataclasses.replace(config, encoder=str(encoder.resolve()))
+    config = _settled(config, len(labels))
     described = _description(script, config, recipe, seed, accelerator, labels, data.identity(corpora))
     run.require_free_for(described)
     _print_sizes(console, corpora)
@@ -83,14 +80,9 @@ def train_run(
         if accelerator.is_main_process and not run.lexicon.exists():
             lexicon.save(run.lexicon)
         datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}
-        parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
         if reads_tags(model) and not corpora["train"].tags:
             console.print("note: this model reads part-of-speech tags, and the training pairs have none")
-        console.print(f"{parameters:,} trainable parameters, {len(lexicon):,} words of {lexicon.dim} dimensions")
-        if data.vectors is not None:
-            _print_coverage(console, lexicon)
-        elif data.train is not None and "encoder" not in described:
-            console.print("note: without --vectors each word's vector is random")
+        _print_model(console, model, lexicon, data, on_encoder="encoder" in described)
         at = Trainer(
             model,
             recipe.make_optimizer(model),
@@ -111,15 +103,8 @@ def train_run(
             title = f"{shown}, accuracy {100 * results[shown]['accuracy']:.1f} %"
             plot_confusion(results[shown]["confusion"], labels, title, run.folder / "confusion.png")
             plot_first_pair(best, corpora[shown], lexicon, run.folder)
-            figures = {
-                "parameters": parameters,
-                "training_pairs": len(datasets["train"]),
-                "pairs_per_second": at.epoch * len(datasets["train"]) / at.seconds,
-                "inference_pairs_per_second": results[shown]["pairs"] / seconds[shown],
-                "best_epoch": at.best_epoch + 1,
-                "history": at.history,
-            }
-            write_json(run.metrics, {**results, **figures})
+            tested = results[shown]["pairs"] / seconds[shown]
+            write_json(run.metrics, {**results, **_figures(best, at, len(datasets["train"]), tested)})
             run.drop_checkpoints()
         accelerator.wait_for_everyone()
         console.print(
@@ -181,6 +166,29 @@ def _tested(
     return results, seconds
 
 
+def _figures(model: nn.Module, at: TrainingState, training_pairs: int, tested_per_second: float) -> dict[str, Any]:
+    """What a finished run tells of its training."""
+    return {
+        "parameters": _num_trainable(model),
+        "training_pairs": training_pairs,
+        "pairs_per_second": at.epoch * training_pairs / at.seconds,
+        "inference_pairs_per_second": tested_per_second,
+        "best_epoch": at.best_epoch + 1,
+        "history": at.history,
+    }
+
+
+def _num_trainable(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def _settled(config: Any, num_classes: int) -> Any:
+    """The configuration with what the files tell: the number of classes, and the whole path of its encoder."""
+    config = dataclasses.replace(config, num_classes=num_classes)
+    folder = config.encoder_folder if isinstance(config, ReadsFolder) else None
+    return config if folder is None else dataclasses.replace(config, encoder=str(folder.resolve()))
+
+
 def _with_rate(recipe: Recipe, script: Script, config: Any) -> Recipe:
     """The recipe with the paper's learning rate for this configuration, where none is given."""
     if recipe.lr is not None:
@@ -234,6 +242,16 @@ def _print_sizes(console: Console, corpora: Mapping[str, Corpus]) -> None:
         console.print(f"{name:5} {len(corpus):>9,} pairs{dropped}{told}")
     if len(corpora["train"].labels) == 1:
         console.print(f"note: all training pairs are of one class, {corpora['train'].labels[0]}")
+
+
+def _print_model(console: Console, model: nn.Module, lexicon: Lexicon, data: Data, *, on_encoder: bool) -> None:
+    """How large a model is, and what its words' vectors are."""
+    words = f"{len(lexicon):,} words of {lexicon.dim} dimensions"
+    console.print(f"{_num_trainable(model):,} trainable parameters, {words}")
+    if data.vectors is not None:
+        _print_coverage(console, lexicon)
+    elif data.train is not None and not on_encoder:
+        console.print("note: without --vectors each word's vector is random")
 
 
 def _print_coverage(console: Console, lexicon: Lexicon) -> None:
