@@ -122,21 +122,24 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     predictions = [labels[best] for best in shares.argmax(1).tolist()]
     columns = [*HEAD, *labels, "sentence1", "sentence2"]
     rows = _rows(read, predictions, shares)
-    as_json = output is not None and ".jsonl" in (output.suffix, Path(output.stem).suffix)
+    as_json = output is not None and output.name.endswith((".jsonl", ".jsonl.gz"))
     lines = _objects(columns, rows) if as_json else _separated([columns, *rows])
+    summary = _summary(read, [counted_as(prediction, measured) for prediction in predictions])
     if output is None:
         for line in lines:
             print(line)
+        print(f"note: {summary}", file=sys.stderr)
     else:
         _write(lines, output)
-    known = sum(pair.label != NO_LABEL for pair in read)
-    told = sum(counted_as(said, measured) == pair.label for said, pair in zip(predictions, read, strict=True))
-    right = f"; {told:,} of {known:,} labelled ones are right" if known else ""
-    said = f"{len(read):,} {'pair' if len(read) == 1 else 'pairs'}{right}"
-    if output is None:
-        print(f"note: {said}", file=sys.stderr)
-    else:
-        print(f"{said}: {output}")
+        print(f"{summary}: {output}")
+
+
+def _summary(pairs: Sequence[Pair], predictions: Sequence[str]) -> str:
+    """How many pairs there are and, where some have labels, how many of these are predicted rightly."""
+    count = f"{len(pairs):,} {'pair' if len(pairs) == 1 else 'pairs'}"
+    known = sum(pair.label != NO_LABEL for pair in pairs)
+    right = sum(prediction == pair.label for prediction, pair in zip(predictions, pairs, strict=True))
+    return f"{count}; {right:,} of {known:,} labelled ones are right" if known else count
 
 
 def _write(lines: Iterable[str], output: Path) -> None:
