@@ -87,7 +87,7 @@ class GaussianTransformerConfig:
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
         require_at_least(1, self, "num_encoding_blocks", "num_interaction_blocks", "hidden_size", "num_heads")
-        require_at_least(1, self, "num_classes")
+        require_at_least(1, self, "char_size", "num_classes")
         require_dropout(self, "dropout", "attention_dropout", "inner_dropout")
         require_choices(self)
         d, heads = self.hidden_size, self.num_heads

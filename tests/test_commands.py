@@ -514,6 +514,8 @@ def one_line(done) -> str:
         (["--lr", "-1"], "--lr must be positive and finite, got -1.0"),
         (["--vectors", "none.txt"], "none.txt: no such file"),
         (["--unit-unknown"], "--unit-unknown: needs --unit-vectors, too"),
+        (["--hidden-size", "0"], "error: --hidden-size must be at least 1, got 0"),
+        (["--dropout", "1"], "error: --dropout must be at least 0 and below 1, got 1.0"),
         (["--vector-size", "0"], "--vector-size must lie between 1 and 10,000, got 0"),
         (["--vector-size", "1000000000000"], "--vector-size must lie between 1 and 10,000, got 1000000000000"),
     ],
@@ -521,6 +523,12 @@ def one_line(done) -> str:
 def test_options_that_do_not_fit_together(arguments: list[str], message: str, tmp_path: Path) -> None:
     assert message in one_line(run_script("train", *arguments, "--output", tmp_path / "run"))
     assert not (tmp_path / "run").exists()
+
+
+def test_the_options_of_one_of_several_models_are_told_alike(tmp_path: Path) -> None:
+    script, bad = SCRIPT.with_name("lstm_attention.py"), ("hybrid-model", "--hidden-size", "0")
+    said = one_line(run_script("train", "--output", tmp_path / "run", *bad, script=script))
+    assert said == "error: --hidden-size must be at least 1, got 0\n"
 
 
 def test_bad_files_end_with_one_line_that_names_file_and_line(corpora: list[str], tmp_path: Path) -> None:

@@ -168,6 +168,7 @@ def test_the_papers_recipe(paper_size: GaussianTransformer) -> None:
         ({"num_encoding_blocks": 0}, "num_encoding_blocks must be at least 1, got 0"),
         ({"num_interaction_blocks": 0}, "num_interaction_blocks must be at least 1, got 0"),
         ({"num_heads": 0}, "num_heads must be at least 1, got 0"),
+        ({"char_size": 0}, "^char_size must be at least 1, got 0"),
         ({"num_classes": 0}, "num_classes must be at least 1, got 0"),
         ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
         ({"hidden_size": 10}, "hidden_size must be even and a multiple of 3 heads, got 10"),

@@ -94,6 +94,7 @@ def _train_command(script: Script) -> Any:
             output: Folder of this run: configuration, lexicon, weights, metrics.json, figures.
             checkpoint_seconds: Write a checkpoint this often, besides one at the end of each epoch.
         """
+        config = _checked(config)
         require_effect((config, type(config)()), (recipe, paper), (data, script.data))
         if recipe.optimizer != paper.optimizer and paper.lr is not None and not _given("--lr"):
             raise InputError(f"--lr is needed with --optimizer {recipe.optimizer}: {paper.lr} is for {paper.optimizer}")
@@ -212,8 +213,27 @@ def _table_command(script: Script) -> Any:
 
 def _configurations(script: Script) -> tuple[Any, Any]:
     """The type of the configuration option and its default; with several models, each is a word of the command line."""
-    types = list(script.models)
+    types = [_unchecked(kind) for kind in script.models]
     if len(types) == 1:
         return types[0], types[0]()
     named = (Annotated[kind, tyro.conf.subcommand(name=script.short_name(kind))] for kind in types)
     return Union[tuple(named)], types[0]()  # noqa: UP007 - the members are not known here
+
+
+def _unchecked(kind: type) -> Any:
+    """A configuration's class for the parser, which would tell what its checks find under a name of its own."""
+    return type(kind.__name__, (kind,), {"__post_init__": lambda config: None, "__doc__": kind.__doc__})
+
+
+def _checked(unchecked: Any) -> Any:
+    """The configuration that was parsed.
+
+    Raises:
+        InputError: if its options are bad, or do not fit together.
+    """
+    kind: Any = type(unchecked).__base__
+    try:
+        return kind(**vars(unchecked))
+    except ValueError as error:
+        field, _, problem = str(error).partition(" ")
+        raise InputError(f"--{field.replace('_', '-')} {problem}") from None
