@@ -13,6 +13,8 @@ DATA ?= data
 BUDGET ?= cpu
 WORKERS ?= 2
 HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
+INSTALL := pip install --quiet $(INSTALL_OPTIONS) -c constraints.txt
+PYTEST := python -m pytest -n auto --maxprocesses 4 --dist worksteal
 ATTACKS := precision spread portable faults hostile installing
 
 demo: $(READY)  ## Decomposable Attention, with and without word order, on the generated corpus
@@ -22,7 +24,7 @@ demo: $(READY)  ## Decomposable Attention, with and without word order, on the g
 	$(BIN)/python examples/compare.py $(DEMO_RUNS)/vanilla $(DEMO_RUNS)/intra
 
 test: $(READY)  ## tests, doctests and the code of README and pages; a process for each core, up to four
-	OMP_NUM_THREADS=1 HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(BIN)/python -m pytest -n auto --maxprocesses 4 $(ARGS)
+	OMP_NUM_THREADS=1 HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(BIN)/$(PYTEST) $(ARGS)
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .
@@ -38,11 +40,11 @@ docs: $(READY)  ## the site, in docs/_build/html; a warning is an error, and so 
 	$(BIN)/python -m pytest -q docs/checks
 
 browser: docs  ## the site in Chromium, which has to be there
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,browser]'
+	$(BIN)/python -m $(INSTALL) -e '.[dev,browser]'
 	$(BIN)/python -m pytest -q docs/browser
 
 bench: $(READY)  ## every benchmark, measured here; writes docs/speed and the tables in benchmarks/
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,bench]'
+	$(BIN)/python -m $(INSTALL) -e '.[dev,bench]'
 	$(BIN)/python -m benchmarks
 
 reliability: $(READY)  ## every attack at full size; writes docs/reliability
@@ -50,7 +52,7 @@ reliability: $(READY)  ## every attack at full size; writes docs/reliability
 	$(BIN)/python -m reliability.report
 
 mutants: $(READY)  ## every mutant of the library, which takes long; writes docs/reliability/mutants.md
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,reliability]'
+	$(BIN)/python -m $(INSTALL) -e '.[dev,reliability]'
 	$(BIN)/python -m reliability.mutants
 	$(BIN)/python -m reliability.report
 
@@ -64,5 +66,5 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 10) else "nlilayers needs Python 3.10 or later, this is " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m $(INSTALL) -e '.[dev]'
 	touch $@
