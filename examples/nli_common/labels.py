@@ -5,14 +5,14 @@ from collections.abc import Collection, Sequence
 from nli_common.errors import InputError
 
 NO_LABEL = "-"
+_TWO_WAY = ("entailment", "not_entailment")
 SCHEMES = (
     ("entailment", "neutral", "contradiction"),
     ("entailment", "neutral"),
-    ("entailment", "not_entailment"),
+    _TWO_WAY,
     ("duplicate", "not_duplicate"),
 )
 """The label sets of the tasks, in the order that their classes are numbered."""
-_TWO_WAY = ("entailment", "not_entailment")
 _OTHER_NAMES = {
     "hidden": NO_LABEL,
     "entails": "entailment",
@@ -55,4 +55,4 @@ def measured_in(labels: Collection[str], classes: Sequence[str]) -> Sequence[str
 
 def counted_as(label: str, measured: Sequence[str]) -> str:
     """What one of a model's classes is among those in which it is measured."""
-    return label if label in measured else "not_entailment"
+    return label if label in measured else _TWO_WAY[1]
