@@ -146,8 +146,8 @@ def compare(one: Path, two: Path) -> dict[str, float]:
     }
 
 
-def both_ways(folder: Path, train: int, epochs: int, same_lengths: bool) -> dict[str, Any]:
-    """One process, two of them, and two that were killed and started again: how far apart they end.
+def both_ways(folder: Path, train: int, epochs: int, same_lengths: bool, kills: int = 3) -> dict[str, Any]:
+    """One process, two of them, and two that were killed so often and started again: how far apart they end.
 
     Raises:
         AssertionError: if a run fails, if one of the metrics but the loss differs, or if the run that was killed ends
@@ -163,9 +163,9 @@ def both_ways(folder: Path, train: int, epochs: int, same_lengths: bool) -> dict
         raise AssertionError(done.stderr)
     if done.stdout.count("best epoch") != 1:
         raise AssertionError(f"more than one process reports: {done.stdout}")
-    kills = 0
-    while not (killed / "metrics.json").exists() and kills < 3:
-        kills += run_and_kill(
+    struck = 0
+    while not (killed / "metrics.json").exists() and struck < kills:
+        struck += run_and_kill(
             torchrun(), training(options, BATCH // 2, epochs, killed), killed / "checkpoint.safetensors"
         )
     done = run(torchrun(), training(options, BATCH // 2, epochs, killed))
@@ -178,4 +178,4 @@ def both_ways(folder: Path, train: int, epochs: int, same_lengths: bool) -> dict
         raise AssertionError("a killed run ends in other metrics")
     if len({tuple(sorted(path.name for path in run.iterdir())) for run in (one, two, killed)}) != 1:
         raise AssertionError("two processes leave other files behind")
-    return {"pairs": train, "epochs": epochs, "same lengths": same_lengths, "kills": kills, **compare(one, two)}
+    return {"pairs": train, "epochs": epochs, "same lengths": same_lengths, "kills": struck, **compare(one, two)}

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from reliability.forks import FORKS, begin
 
 ROOT = Path(__file__).parent.parent
+NOWHERE = Path(os.devnull)
 PATHS_OF_TESTS = [str(ROOT), str(ROOT / "examples"), str(ROOT / "tests")]
 """What pytest adds to ``sys.path``, and a script does not have."""
 
@@ -19,8 +21,7 @@ def run(argv: Sequence[str], env: Mapping[str, str], *, seconds: float) -> "subp
     """What ``subprocess.run`` would tell of ``python *argv``."""
     with tempfile.TemporaryDirectory() as folder:
         streams = Path(folder) / "stdout", Path(folder) / "stderr"
-        process = FORKS.Process(target=_as_script, args=(argv, env, streams))
-        process.start()
+        process = start(argv, env, *streams)
         process.join(seconds)
         if process.exitcode is None:
             process.kill()
@@ -29,8 +30,15 @@ def run(argv: Sequence[str], env: Mapping[str, str], *, seconds: float) -> "subp
     return subprocess.CompletedProcess(argv, process.exitcode, stdout, stderr)
 
 
-def _as_script(argv: Sequence[str], env: Mapping[str, str], streams: tuple[Path, Path]) -> None:
-    begin(*streams)
+def start(argv: Sequence[str], env: Mapping[str, str], out: Path = NOWHERE, err: Path = NOWHERE) -> BaseProcess:
+    """``python *argv``, which runs on."""
+    process = FORKS.Process(target=_as_script, args=(argv, env, out, err))
+    process.start()
+    return process
+
+
+def _as_script(argv: Sequence[str], env: Mapping[str, str], out: Path, err: Path) -> None:
+    begin(out, err)
     os.environ.clear()
     os.environ.update(env)
     sys.argv = list(argv)

@@ -272,12 +272,13 @@ def _dynamic_shapes(sentences: Sentences) -> tuple[dict[int, object], ...]:
     return tuple([{0: batch, 1: length} for length in lengths] * 2)
 
 
-def exports(layer: nn.Module, sizes: Callable[[int], Sentences]) -> None:
-    """torch.export, run at a shape that it never saw."""
+def exports(layer: nn.Module, sizes: Callable[[int], Sentences]) -> torch.export.ExportedProgram:
+    """torch.export, run at a shape that it never saw; what it exported."""
     layer, seen, unseen = layer.float(), sizes(3).to(torch.float32), sizes(6).to(torch.float32)
     program = torch.export.export(layer, (*seen.tensors, *seen.masks), dynamic_shapes=_dynamic_shapes(seen))
     for ours, theirs in zip(outputs(program.module(), unseen), outputs(layer, unseen), strict=True):
         assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    return program
 
 
 def is_traced_and_kept(layer: nn.Module, sizes: Callable[[int], Sentences]) -> None:
@@ -298,18 +299,33 @@ def is_traced_and_kept(layer: nn.Module, sizes: Callable[[int], Sentences]) -> N
         assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
 
 
-def onnx_agrees(layer: nn.Module, sizes: Callable[[int], Sentences], *, dynamo: bool) -> None:
-    """ONNX in onnxruntime, by either of torch's two exporters, run at a shape that the export never saw."""
-    layer, seen, unseen = layer.float().eval(), sizes(3).to(torch.float32), sizes(6).to(torch.float32)
-    given, buffer = (*seen.tensors, *seen.masks), io.BytesIO()
-    if dynamo:
-        torch.onnx.export(layer, given, dynamo=True, dynamic_shapes=_dynamic_shapes(seen), verbose=False).save(buffer)
+def onnx_by_tracing_agrees(layer: nn.Module, sizes: Callable[[int], Sentences]) -> None:
+    """ONNX of torch's older exporter, run at a shape that the export never saw."""
+    layer, seen, buffer = layer.float().eval(), sizes(3).to(torch.float32), io.BytesIO()
+    given = (*seen.tensors, *seen.masks)
+    names = [f"input{k}" for k in range(len(given))]
+    axes = {name: {0: "batch", 1: f"length{k % len(seen.tensors)}"} for k, name in enumerate(names)}
+    with warnings.catch_warnings(action="ignore"):  # it is deprecated
+        torch.onnx.export(layer, given, buffer, dynamo=False, input_names=names, dynamic_axes=axes)
+    _onnxruntime_agrees(buffer, layer, sizes(6))
+
+
+def onnx_by_export_agrees(
+    layer: nn.Module, sizes: Callable[[int], Sentences], program: torch.export.ExportedProgram | None = None
+) -> None:
+    """ONNX of torch's newer exporter, of the layer or of what torch.export has made of it, run at another shape."""
+    layer, seen, buffer = layer.float().eval(), sizes(3).to(torch.float32), io.BytesIO()
+    if program is None:
+        given, shapes = (*seen.tensors, *seen.masks), _dynamic_shapes(seen)
+        torch.onnx.export(layer, given, dynamic_shapes=shapes, verbose=False).save(buffer)
     else:
-        names = [f"input{k}" for k in range(len(given))]
-        axes = {name: {0: "batch", 1: f"length{k % len(seen.tensors)}"} for k, name in enumerate(names)}
-        with warnings.catch_warnings(action="ignore"):  # it is deprecated
-            torch.onnx.export(layer, given, buffer, dynamo=False, input_names=names, dynamic_axes=axes)
-    session = onnxruntime.InferenceSession(buffer.getvalue(), providers=["CPUExecutionProvider"])
+        torch.onnx.export(program, verbose=False).save(buffer)
+    _onnxruntime_agrees(buffer, layer, sizes(6))
+
+
+def _onnxruntime_agrees(model: io.BytesIO, layer: nn.Module, unseen: Sentences) -> None:
+    session = onnxruntime.InferenceSession(model.getvalue(), providers=["CPUExecutionProvider"])
+    unseen = unseen.to(torch.float32)
     feed = {i.name: t.numpy() for i, t in zip(session.get_inputs(), (*unseen.tensors, *unseen.masks), strict=True)}
     for ours, theirs in zip(session.run(None, feed), outputs(layer, unseen), strict=True):
         np.testing.assert_allclose(ours, theirs.detach().numpy(), atol=1e-5, rtol=1e-5)

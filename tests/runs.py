@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import torch
@@ -45,6 +46,6 @@ def run_script(
     return forks.run(argv, env, seconds=300)
 
 
-def start_script(arguments: Sequence[str | Path]) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, str(SCRIPT), *map(str, arguments)]
-    return subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def start_script(arguments: Sequence[str | Path]) -> BaseProcess:
+    """The script on the CPU, which says nothing and runs on."""
+    return forks.start([str(SCRIPT), *map(str, arguments)], environment())

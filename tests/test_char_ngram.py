@@ -230,7 +230,7 @@ def test_hash_stability_ids_are_the_same_in_every_process() -> None:
             text=True,
             check=True,
         ).stdout.strip()
-        for seed in ("0", "1", "random")
+        for seed in ("1", "2")
     }
     assert outputs == {str(CharNgramEmbedding(3).encode(words).tolist())}
 

@@ -274,7 +274,7 @@ def test_compiled_its_lstms_hooks_are_called() -> None:
 
 def test_it_is_exported_for_every_length() -> None:
     laws.exports(States(lstm_of(1)), sizes)
-    laws.onnx_agrees(States(lstm_of(1)), sizes, dynamo=True)
+    laws.onnx_by_export_agrees(States(lstm_of(1)), sizes)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -7,7 +7,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -79,13 +78,14 @@ def test_a_killed_run_ends_in_the_same_numbers(options: list[str], uninterrupted
     while kills < 5:
         process = start_script([*options, "--output", output, "--checkpoint-seconds", "0.02"])
         before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
-        while process.poll() is None:
+        while process.is_alive():
             if checkpoint.exists() and checkpoint.stat().st_mtime_ns > before:
                 time.sleep(clock.uniform(0, 0.15))
-                process.send_signal(signal.SIGKILL)
+                process.kill()
                 break
             time.sleep(0.002)
-        if process.wait() == 0:
+        process.join()
+        if process.exitcode == 0:
             break
         kills += 1
     assert kills >= 2, "the run ended before it could be killed"
