@@ -14,8 +14,7 @@ BUDGET ?= cpu
 WORKERS ?= 2
 HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 INSTALL := pip install --quiet $(INSTALL_OPTIONS) -c constraints.txt
-TESTERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
-PYTEST := python -m pytest -n $(TESTERS) --dist worksteal
+PYTEST := python -m pytest -n auto --maxprocesses 4 --dist worksteal
 ATTACKS := precision spread portable faults hostile installing
 
 demo: $(READY)  ## Decomposable Attention, with and without word order, on the generated corpus
@@ -24,7 +23,7 @@ demo: $(READY)  ## Decomposable Attention, with and without word order, on the g
 		--intra-attention --distances two-sided --max-distance 3
 	$(BIN)/python examples/compare.py $(DEMO_RUNS)/vanilla $(DEMO_RUNS)/intra
 
-test: $(READY)  ## tests, doctests and the code of README and pages; a process for each core and one more, up to four
+test: $(READY)  ## tests, doctests and the code of README and pages; a process for each core, up to four
 	OMP_NUM_THREADS=1 HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(BIN)/$(PYTEST) $(ARGS)
 
 lint: $(READY)  ## style and types
