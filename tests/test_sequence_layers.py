@@ -327,6 +327,7 @@ def test_compiles(layer: Layer, device: str) -> None:
 
 @every_layer
 def test_exports(layer: Layer, device: str) -> None:
+    """ONNX is made of the same program, since each export takes seconds."""
     model = layer.on(device)
     program = laws.exports(model, lambda size: layer.sizes(size, device))
     if device == "cpu":
