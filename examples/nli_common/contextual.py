@@ -140,8 +140,7 @@ class ContextualVectors(nn.Module):
             raise InputError("an encoder needs transformers: pip install 'nlilayers[contextual]'") from None
         if not (self.folder / "config.json").is_file():
             raise InputError(f"{self.folder}: not the folder of an encoder (it has no config.json)")
-        # transformers has no types for this function.
-        transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        transformers.utils.logging.disable_progress_bar()
         try:
             # Neither code nor pickle from the folder is ever run.
             return getattr(transformers, kind).from_pretrained(
