@@ -130,14 +130,16 @@ def test_of_every_choice(script: Script, config: Any) -> None:
 def test_of_two_choices() -> None:
     script, config = SMALL[1]
     config = replace(config, encoder="fc", prediction="fc", factorize=False)
-    assert set(config.unread) == without_effect(partial(trained, script), config) == {"rectified_projection", "num_factors"}
+    found = without_effect(partial(trained, script), config)
+    assert set(config.unread) == found == {"rectified_projection", "num_factors"}
 
 
 def test_of_an_encoder(tmp_path: Path) -> None:
     script, config = SMALL[2]
     config = replace(config, encoder=str(write_encoder(tmp_path / "encoder")))
     of_words = {"vectors", "vector_size", "unit_vectors", "unit_unknown"}
-    assert set(config.unread) - of_words == without_effect(partial(trained, script), config) == {"char_size", "ngrams"}
+    found = without_effect(partial(trained, script), config)
+    assert set(config.unread) - of_words == found == {"char_size", "ngrams"}
     assert of_words == set(config.unread) & {field.name for field in fields(Data)}
     others = Lexicon(LEXICON.words, normal(1, 12, 7).float(), tags=TAGS)
     models = []
