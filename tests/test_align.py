@@ -1,5 +1,7 @@
 """Alignment: Parikh et al. 2016, Eqs 1, 2, 6 and 7, and the laws of PAPERS that follow from them."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given
@@ -388,6 +390,17 @@ def test_padding_whose_scores_overflow_matters_to_none(function, prior: nn.Modul
     assert torch.all(y[:, 3:] == 0)
     y.sum().backward()
     assert torch.all(x.grad.isfinite())
+
+
+@pytest.mark.parametrize(("dtype", "eps"), [(torch.float32, 1e-12), (torch.bfloat16, 1e-12), (torch.float16, 1e-6)])
+def test_vectors_of_unit_length_may_be_compared(dtype: torch.dtype, eps: float) -> None:
+    """As their documentation says: normalised, padding has a finite slope."""
+    premise, hypothesis = (normal(seed, 1, 3, 4).to(dtype).requires_grad_() for seed in (0, 1))
+    mask = torch.tensor([[True, True, False]])
+    network = partial(nn.functional.normalize, dim=-1, eps=eps)
+    beta, alpha = DecomposableAlign(network)(premise, hypothesis, mask, mask)
+    (beta.sum() + alpha.sum() + IntraAlign(network)(premise, mask).sum()).backward()
+    assert premise.grad.isfinite().all() and hypothesis.grad.isfinite().all()
 
 
 def test_weights_that_are_written_to_stop_what_arrives_at_padding_too() -> None:

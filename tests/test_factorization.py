@@ -716,6 +716,16 @@ def test_machines_that_are_called_one_by_one_give_the_same(
         assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
 
 
+def test_machines_that_are_called_one_by_one_give_the_dtype_of_the_words() -> None:
+    layer = AlignmentFactorization(5, 3)
+    x, aligned = normal(1, 4, 5).bfloat16(), normal(2, 4, 5).float()
+    together = layer(x, aligned)
+    layer.concat.register_forward_hook(lambda *_: None)
+    alone = layer(x, aligned)
+    assert together.dtype == alone.dtype == torch.bfloat16
+    assert_close(alone, together)
+
+
 def test_the_gradients_of_a_machine_that_is_watched_are_seen() -> None:
     layer, seen = alignment(5), []
     layer.subtract.register_full_backward_hook(lambda *_: seen.append("gradients"))

@@ -107,6 +107,14 @@ def test_an_archive_that_expands_without_end_is_refused(tmp_path: Path) -> None:
         list(read_pairs(tmp_path / "a.jsonl.gz"))
 
 
+def test_arrays_that_expand_without_end_only_together_are_refused(tmp_path: Path) -> None:
+    words, vectors = np.full(30_000, "a", dtype="<U80"), np.zeros((30_000, 80), dtype=np.float32)
+    np.savez_compressed(tmp_path / "v.npz", words=words, vectors=vectors)
+    assert words.nbytes == vectors.nbytes < 2**24 < words.nbytes + vectors.nbytes
+    with pytest.raises(InputError, match=r"v.npz: the compressed data expands to more than 16,777,216 bytes"):
+        read_vectors(tmp_path / "v.npz", {"a"})
+
+
 @pytest.mark.parametrize("rows", [5, 7, 10**10])
 def test_an_array_of_other_rows_than_it_declares_is_refused(rows: int, tmp_path: Path) -> None:
     words = io.BytesIO()

@@ -40,6 +40,8 @@ def _npz(path: Path, wanted: set[str]) -> Vectors:
             if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
                 raise InputError(f"{path}: expected an .npz file of words and vectors, got a single array")
         with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > largest_expansion(path):
+                raise InputError(f"{path}: {too_large(largest_expansion(path))}")
             words, vectors = (_array(archive, name, path) for name in ("words", "vectors"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
@@ -70,8 +72,6 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> npt.NDArray[Any]:
         member = archive.getinfo(f"{name}.npy")
     except KeyError:
         raise InputError(f"{path}: no array named {name}, expected words and vectors") from None
-    if member.file_size > largest_expansion(path):
-        raise InputError(f"{path}: {too_large(largest_expansion(path))}")
     with archive.open(member) as file:
         read_header = _HEADERS.get(np.lib.format.read_magic(file))
         if read_header is None:

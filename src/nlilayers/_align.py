@@ -40,7 +40,8 @@ class DecomposableAlign(nn.Module):
         feedforward: :math:`F`, a module or function on the last axis that is finite at 0, its slope as well, and does
             not write to its input, as an in-place activation at its start would; ``None`` scores by the plain dot
             product, as ESIM does. (Padding is given to it as 0. There ``torch.nn.functional.normalize`` has a finite
-            slope, ``v / (v.square().sum(-1, keepdim=True).sqrt() + 1e-8)`` has none.)
+            slope, in float16 with an ``eps`` of 1e-6, since its own is 0 there;
+            ``v / (v.square().sum(-1, keepdim=True).sqrt() + 1e-8)`` has none.)
 
     Shape:
         premise ``(b, n, d)``, hypothesis ``(b, m, d)``, premise_mask ``(b, n)``, hypothesis_mask ``(b, m)`` →
@@ -90,9 +91,10 @@ class DecomposableAlign(nn.Module):
         premise_mask: Tensor | None = None,
         hypothesis_mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The weights behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``; each row of a real token sums to 1.
+        """The weights behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``.
 
-        Gradients that arrive at a weight of 0, be they infinite, go no further.
+        Each row of a real token sums to 1, or to 0 if the other sentence has none. Gradients that arrive at a weight of
+        0, be they infinite, go no further.
         """
         _require_pair(premise, hypothesis, premise_mask, hypothesis_mask)
         premise, hypothesis = zero_padding(premise, premise_mask), zero_padding(hypothesis, hypothesis_mask)
@@ -120,7 +122,7 @@ class IntraAlign(nn.Module):
     with the words :math:`a`, a feed-forward network :math:`F_\mathrm{intra}` and a distance-sensitive bias :math:`d`.
     A word may align with itself. (The paper prints :math:`d_{i-j}` in the denominator, where it would cancel.) On a
     CPU, words whose weights are sure to be less than the square of the rounding (1e-14) of the word's own are left out,
-    where a prior would make them denormal.
+    if the prior's factors are so small (1e-31 in float32) that weights may become denormal numbers.
 
     Args:
         feedforward: :math:`F_\mathrm{intra}`, a module or function on the last axis that is finite at 0, its slope as

@@ -52,18 +52,19 @@ class GaussianSelfAttention(nn.Module):
     - for sentences of fewer than 192 words, of fewer words than a head has features, or of fewer than eight windows
       (each counted as at least 16 words);
     - on CUDA, for batches of fewer than :math:`2^{26}` scores;
-    - in compiled and in traced code;
-    - with priors that have hooks, and with custom priors, unless their attribute ``of_distance`` is ``True``,
+    - in code that is compiled, exported, or traced by ``torch.jit.trace``;
+    - with priors that have forward hooks, and with custom priors, unless their attribute ``of_distance`` is ``True``,
       which promises that they are functions of :math:`i - j` alone;
-    - with priors that are at most -1e30 at a distance of 0 (where they are :math:`-\infty`, a word with no other to
-      attend to has a sum of 0);
-    - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head, or has parametrizations;
-    - with ``"auto"``, or a prior that may be any number at a distance of 0 (a :class:`DistancePrior`, a custom one),
-      under ``vmap``, on the meta device, and while a CUDA graph is recorded.
+    - with a :class:`DistancePrior` or a custom prior that is at most -1e30 at a distance of 0 (where it is
+      :math:`-\infty`, a word with no other to attend to has a sum of 0), or whose numbers cannot be read: on the meta
+      device, while a CUDA graph is recorded, and under a ``vmap`` over its parameters;
+    - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head, or has parametrizations, or
+      if the scores cannot be read: under ``vmap``, on the meta device, and while a CUDA graph is recorded.
 
-    On a CPU, if a prior's factors reach below the smallest normal number (1e-38 in float32), which some processors are
-    slow with, words whose weights are sure to be less than the square of the rounding (1e-14) of the word's own are
-    left out: those are lost in its sum. (Compiled and traced code keeps them.)
+    On a CPU, if a prior's factors reach below 1e-31 (in float32: the smallest normal number over the rounding), so that
+    weights may become denormal numbers, which some processors are slow with, words whose weights are sure to be less
+    than the square of the rounding (1e-14) of the word's own are left out: those are lost in its sum. (Compiled and
+    traced code keeps them.)
 
     Args:
         embed_dim: :math:`d`, the features of a word.

@@ -99,7 +99,7 @@ class CharNgramEmbedding(nn.Module):
         """The ids of each word's n-grams, from 1 to ``num_embeddings``, and 0 after the last.
 
         Args:
-            words: any strings; the empty one has the n-gram ``<>``.
+            words: any strings, in angle brackets; of the empty one, ``<>`` is left.
 
         Returns:
             ``(len(words), k)``, int64, on the vectors' device; k is the largest number of n-grams of any of the words,

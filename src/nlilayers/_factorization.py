@@ -66,8 +66,9 @@ class FactorizationMachine(nn.Module):
     def reset_parameters(self) -> None:
         r"""Draw normal weights and factors; the bias starts at 0.
 
-        Independent features of variance 1 give an output of variance 1, one half of it from the features and the
-        other from their pairs: :math:`n \sigma_w^2 = \tfrac12` and :math:`\tfrac{n^2}{2} k \sigma_v^4 = \tfrac12`.
+        Many independent features of variance 1 give an output of variance 1, one half of it from the features and the
+        other from their pairs: :math:`n \sigma_w^2 = \tfrac12` and :math:`\tfrac{n^2}{2} k \sigma_v^4 = \tfrac12`. (Of
+        few it is less, :math:`1 - \tfrac1{2n}`, for there are :math:`\tfrac{n (n - 1)}{2}` pairs.)
         """
         nn.init.zeros_(self.bias)
         nn.init.normal_(self.weight, std=math.sqrt(0.5 / self.in_features))
@@ -97,8 +98,8 @@ class AlignmentFactorization(nn.Module):
     least float32, under autocast too, and returned in the dtype of x. There is no mask: a padded position affects no
     other, and the caller must set its output to 0. NaN and infinity in padding would reach the gradients of the
     weights: set them to 0 first. The three machines are computed together as long as they are plain; each is called by
-    itself, on differences and products in the dtype of x, where one of them has hooks, as ``torch.nn.utils.prune`` and
-    offloading give it, or was replaced. That takes longer.
+    itself, on differences and products rounded to the dtype of the words, where one of them has hooks, as
+    ``torch.nn.utils.prune`` and offloading give it, or was replaced. That takes longer.
 
     Args:
         embed_dim: :math:`d`, the features of a word.
@@ -145,7 +146,7 @@ class AlignmentFactorization(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        r"""Draw the three machines anew, each for an output of variance 1 from independent words of variance 1.
+        r"""Draw the three machines anew, each for an output of variance 1 from many independent features of variance 1.
 
         Their difference has variance 2, so that its machine starts from numbers smaller by :math:`\sqrt 2`.
         """
@@ -172,7 +173,7 @@ class AlignmentFactorization(nn.Module):
         if all(map(_computes_alone, machines)):
             return functional.alignment_factorization(x, aligned, *((m.bias, m.weight, m.factors) for m in machines))
         pairs = torch.cat([x, aligned], dim=-1), x - aligned, x * aligned
-        return torch.stack([machine(pair) for machine, pair in zip(machines, pairs, strict=True)], dim=-1)
+        return torch.stack([machine(pair) for machine, pair in zip(machines, pairs, strict=True)], dim=-1).to(x.dtype)
 
     def extra_repr(self) -> str:
         """The sizes, for ``repr``."""

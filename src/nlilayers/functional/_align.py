@@ -29,7 +29,8 @@ def alignment_weights(
         hypothesis_mask: real hypothesis tokens; ``None`` means all.
 
     Shape:
-        ``(b, n, m)``, ``(b, n)``, ``(b, m)`` → ``(b, n, m)``, ``(b, m, n)``; each row of a real token sums to 1.
+        ``(b, n, m)``, ``(b, n)``, ``(b, m)`` → ``(b, n, m)``, ``(b, m, n)``; each row of a real token sums to 1, or to
+        0 if the other sentence has none.
 
     Raises:
         TypeError: if a mask is not a tensor.

@@ -48,7 +48,8 @@ def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
 
     Args:
         weights: :math:`w`, a row for each output, of any floating dtype.
-        values: :math:`v`, whose dtype the sums have. Those of float16 are computed in float32, as are their gradients.
+        values: :math:`v`, whose dtype the sums have (under autocast, as of any product, the lower one). Those of
+            float16 are computed in float32, as are their gradients.
 
     Shape:
         ``(..., n, m)``, ``(..., m, d)`` → ``(..., n, d)``.
