@@ -42,8 +42,9 @@ def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
 
     Args:
         lengths: real tokens of each sentence, integers of shape ``(batch,)``.
-        max_length: columns of the mask; ``None`` takes the longest sentence's length, which cannot be read while a CUDA
-            graph is recorded. Either way the lengths are read to be checked, which waits for their device.
+        max_length: columns of the mask; ``None`` takes the longest sentence's length, which cannot be read under
+            ``vmap``, on the meta device or while a CUDA graph is recorded. Either way the lengths are read to be
+            checked, which waits for their device.
 
     Shape:
         ``(batch,)`` → ``(batch, max_length)``, boolean.
