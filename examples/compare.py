@@ -32,8 +32,10 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
     if not runs:
         raise InputError("expected the folder of at least one run")
     require_distinct(runs)
-    runs = tuple(run if run.name else run.resolve() for run in runs)  # "." has no name
+    runs = tuple(run.resolve() if run.name in ("", "..") else run for run in runs)  # "." has no name
     stems = [run.with_name(run.name.rpartition("-")[0] or run.name) if group else run for run in runs]
+    spelled: dict[Path, Path] = {}
+    stems = [spelled.setdefault(stem.resolve(), stem) for stem in stems]  # as the first of them is spelled
     if group:
         for stem in set(stems):
             _require_alike([run for run, its in zip(runs, stems, strict=True) if its == stem])

@@ -151,6 +151,8 @@ def test_one_pair_that_does_not_fit_is_told_in_one_line(
     for command, place in ((predict_pair, None), (explain_pair, tmp_path / "page.html")):
         with pytest.raises(InputError, match="out of memory: a pair, the longest sentences of 2 and 1 words; "):
             command(decomposable_attention.SCRIPT, Run(run), "a dog", "a", place)
+        with pytest.raises(InputError, match="--hypothesis: has a token of more than 1,000 characters"):
+            command(decomposable_attention.SCRIPT, Run(run), "a dog", 1001 * "a", place)
 
 
 def test_trained_vectors_are_no_corpus_of_ones_own() -> None:
@@ -270,6 +272,7 @@ OWN = ("config.json", "lexicon.safetensors", "model.safetensors", "metrics.json"
 def test_what_training_wrote_is_never_replaced(name: str, run: Path, tmp_path: Path) -> None:
     held = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
     place, link, pairs = run / name, tmp_path / "link", tmp_path / "pairs.tsv"
+    other = shutil.copytree(run, tmp_path / "another run")
     link.symlink_to(place)
     pairs.write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
     commands = (
@@ -281,10 +284,11 @@ def test_what_training_wrote_is_never_replaced(name: str, run: Path, tmp_path: P
         ),
     )
     for command in commands:
-        for path in (place, link, run / ".." / run.name / name):
-            with pytest.raises(InputError, match="expected a file other than the run's own, which it would replace"):
+        for path in (place, link, run / ".." / run.name / name, other / name):
+            with pytest.raises(InputError, match="expected a file other than a run's own, which it would replace"):
                 command(path)
-    assert {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()} == held
+    for folder in (run, other):
+        assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == held
 
 
 def test_evaluate_replaces_nothing_but_figures(run: Path, tmp_path: Path) -> None:
@@ -373,6 +377,51 @@ def test_predictions_without_a_file_are_printed(run: Path, tmp_path: Path) -> No
     assert printed.returncode == 0 and printed.stdout == output.read_text(encoding="utf-8")
     assert told.stdout.endswith(f"labelled ones are right: {output}\n")
     assert printed.stderr.splitlines()[-1] == "note: " + told.stdout.rpartition(":")[0]
+
+
+def test_vectors_that_the_run_does_not_know_are_refused_or_told(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, missing, other = tmp_path / "a.tsv", tmp_path / "no.npz", tmp_path / "other.npz"
+    pairs.write_text("gold_label\tsentence1\tsentence2\nneutral\ta dog\ta cat\n")
+    np.savez(other, words=np.array(["quokka"]), vectors=np.ones((1, 20), dtype=np.float32))
+    script, cache, output = decomposable_attention.SCRIPT, tmp_path / "cache", tmp_path / "e.json"
+    random = Run(shutil.copytree(run, tmp_path / "random"))
+    config = json.loads(random.config.read_text())
+    random.config.write_text(json.dumps(config | {"data": config["data"] | {"vectors": {"random": 20}}}))
+    commands = (
+        lambda of, vectors: predict_file(script, of, pairs, vectors, None),
+        lambda of, vectors: evaluate_runs(script, [of], pairs, vectors, None, cache, output),
+    )
+    told = "note: {} is not the file of vectors that was trained with"
+    for command in commands:
+        with pytest.raises(InputError, match=r"no.npz: no such file"):
+            command(Run(run), missing)
+        with pytest.raises(InputError, match=r"--vectors .*v.npz: the run's own are random, and no file's fit them"):
+            command(random, run.parent / "v.npz")
+        assert not capsys.readouterr().out, "nothing is computed before"
+        command(Run(run), run.parent / "v.npz")
+        assert "not the file" not in "".join(capsys.readouterr())
+        command(Run(run), other)
+        assert told.format(other) in "".join(capsys.readouterr()).replace("\n", " ")
+
+
+def test_labels_that_are_not_the_models_are_told_with_the_way_on(run: Path, tmp_path: Path) -> None:
+    jsonl = tmp_path / "a.jsonl"
+    pair = {"sentence1": "a dog", "sentence2": "a cat"}
+    for label, message in (
+        ("undef", r"a.jsonl:1: unknown label 'undef', .*; without its labels the file can be predicted"),
+        ("0", r"a.jsonl:1: unknown label '0', .*; without its labels the file can be predicted"),
+        ("duplicate", r"a.jsonl: has the label 'duplicate', .*; without its labels the file can be predicted"),
+    ):
+        jsonl.write_text(json.dumps(pair | {"gold_label": label}))
+        with pytest.raises(InputError, match=message):
+            predict_file(decomposable_attention.SCRIPT, Run(run), jsonl, None, tmp_path / "out.tsv")
+    jsonl.write_text(json.dumps(pair | {"gold_label": None}))
+    predict_file(decomposable_attention.SCRIPT, Run(run), jsonl, None, tmp_path / "out.tsv")
+    jsonl.write_text('{"premise": "a dog", "hypothesis": "a cat"}')
+    with pytest.raises(InputError, match=r"a.jsonl:1: no column sentence1; there are premise, hypothesis"):
+        predict_file(decomposable_attention.SCRIPT, Run(run), jsonl, None, tmp_path / "out.tsv")
 
 
 def test_predict_takes_pairs_without_a_column_of_labels(run: Path, tmp_path: Path) -> None:
@@ -686,6 +735,11 @@ def test_what_a_reader_should_know_of_a_prediction_is_said(tmp_path: Path, corpo
     done = run_script("predict", "--run", output, *pair, script=tags)
     told = "note: the run's pairs had part-of-speech tags, which this model reads; there are none here\n"
     assert done.returncode == 0 and done.stderr == told and len(done.stdout.splitlines()) == 3
+    tagged = tmp_path / "tagged.tsv"
+    tagged.write_text("gold_label\tsentence1\tsentence2\tpos1\tpos2\nneutral\ta dog\ta\tUDT UNN\tUDT\n")
+    new = "note: 2 of 2 part-of-speech tags are new to the run, and read as none: UDT, UNN\n"
+    assert new in run_script("predict", "--run", output, "--pairs", tagged, script=tags).stderr
+    assert new in run_script("evaluate", "--run", output, "--test", tagged, script=tags).stdout
     (output / "metrics.json").rename(tmp_path / "metrics.json")
     (output / "checkpoint.safetensors").write_bytes(b"")
     done = run_script("explain", "--run", output, *pair, script=tags)
@@ -722,6 +776,8 @@ def test_compare_groups_no_runs_that_differ_in_more_than_their_seed(
         shutil.copy(run / "metrics.json", tmp_path / name)
     compare, folders = SCRIPT.with_name("compare.py"), [tmp_path / f"a-{k}" for k in range(4)]
     assert "a (2 runs)" in run_script(*folders[:2], "--group", script=compare).stdout
+    spelled = run_script(folders[0], tmp_path / "a-2" / ".." / "a-1", "--group", script=compare).stdout
+    assert "a (2 runs)" in spelled and spelled.count("±") > 3
     for other, what in ((folders[2], "model.hidden_size"), (folders[3], "data.test")):
         said = one_line(run_script(folders[0], other, "--group", script=compare))
         assert f"{other} and {folders[0]} are runs with another {what}, not only with another seed" in said

@@ -224,6 +224,8 @@ def test_quora_split_without_header(tmp_path: Path) -> None:
     first, second = read_pairs(write(tmp_path / "train.tsv", "1\tWho is it?\tWho?\t7\n0\tWho?\tWhy?\t8\n"))
     assert first == Pair(["Who", "is", "it", "?"], ["Who", "?"], "duplicate")
     assert second.label == "not_duplicate"
+    with pytest.raises(InputError, match=r"rte.tsv:2: unknown label '1', expected one of entailment"):
+        list(read_pairs(write(tmp_path / "rte.tsv", HEADER + "1\ta\tb\n")))
 
 
 @pytest.mark.parametrize(

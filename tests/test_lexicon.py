@@ -180,6 +180,9 @@ def test_new_words_can_bring_their_vectors(tmp_path: Path) -> None:
     path = write_vectors(tmp_path, "txt")
     lexicon = learned(lexicon_of(path), path, ["dog", "the", "zebra"])
     assert lexicon.vectors[lexicon.index["dog"]].tolist() == [4.0, 5.0, 6.0] and "zebra" not in lexicon.index
+    assert "The" not in learned(lexicon_of(path), path, ["The"]).index, "its lower-case form is here, with a vector"
+    written = write_vectors(tmp_path, "gz", "the 1 2 3\nThe 4 5 6\n")
+    assert learned(lexicon_of(path), written, ["The"]).vectors[-1].tolist() == [4.0, 5.0, 6.0], "as it is written"
     other = write_vectors(tmp_path, "gz", "cat 1 2\n")
     with pytest.raises(InputError, match=r"vectors.gz: has vectors of 2 dimensions, the run's have 3"):
         learned(lexicon, other, ["cat"])

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,6 +124,23 @@ def test_an_alignments_rows_are_drawn_as_rows(drawn: list[Figure]) -> None:
     assert axes.images[0].get_array().tolist() == weights.tolist()
     assert [label.get_text() for label in axes.get_xticklabels()] == ["x", "y", "z"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(41, 3), (3, 41), (40, 40)])
+def test_a_figure_says_that_it_has_not_all_words(rows: int, columns: int, drawn: list[Figure]) -> None:
+    plot_alignment(torch.ones(rows, columns), rows * ["a"], columns * ["b"], "title", Path("x.png"))
+    plot_lines({"w": rows * [0.5]}, rows * ["a"], "title", Path("x.png"))
+    titles = [figure.axes[0].get_title() for figure in drawn]
+    cut = max(rows, columns) > 40, rows > 40
+    ends = ("title, the first 40 of each", "title, the first 40 words")
+    assert titles == [end if some else "title" for some, end in zip(cut, ends, strict=True)]
+
+
+def test_a_character_that_the_font_lacks_is_drawn_without_a_word(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plot_alignment(torch.ones(1, 1), ["東京"], ["b"], "title", tmp_path / "x.png")
+    assert (tmp_path / "x.png").stat().st_size > 1000
 
 
 def test_lines_of_one_group_have_one_stroke_and_of_one_kind_one_colour(drawn: list[Figure]) -> None:

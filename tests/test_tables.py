@@ -482,6 +482,12 @@ def test_options_for_all_rows(tmp_path: Path) -> None:
         run_table(TABLED, "1", Data(), [], [], 1, ["nothing=1"], tmp_path / "tables")
     with pytest.raises(InputError, match="--options max_distance: every row of this table has its own"):
         run_table(TABLED, "grid", Data(), [], [], 1, ["max_distance=1"], tmp_path / "tables")
+    with pytest.raises(InputError, match="--options min_lr: changes nothing with --optimizer adam"):
+        run_table(TABLED, "1", Data(), [], [], 1, ["min_lr=0.01", "optimizer=adam"], tmp_path / "tables")
+    with pytest.raises(InputError, match="--options: make the rows 'vanilla' and 'intra-attention' the same"):
+        run_table(TABLED, "1", Data(), [], [], 1, ["intra_attention=True"], tmp_path / "tables")
+    with pytest.raises(InputError, match="--options distances: expected one of signed, absolute, two-sided, got 'x'"):
+        run_table(TABLED, "1", Data(), [], [], 1, ["distances=x"], tmp_path / "tables")
     with pytest.raises(InputError, match="--seeds must be at least 1, got 0"):
         run_table(TABLED, "1", Data(), [], [], 0, [], tmp_path / "tables")
     assert not any(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
@@ -111,17 +112,21 @@ def test_trained_vectors_learn_the_words_they_see_and_leave_the_lexicon_alone() 
 
 
 def test_trained_vectors_fit_a_lexicon_that_was_extended_since() -> None:
-    """Also a copy, inside a model, in another dtype; nothing else that has another shape is let in."""
+    """Also a copy, inside a model, in another dtype; nothing else that has another shape is let in.
+
+    What has its lower-case form's vector has the trained one; what has one of its own has that.
+    """
     lexicon = Lexicon(["a", "b"], normal(2, 2, 5))
     trained = torch.nn.Sequential(WordVectors(lexicon, trained=True))
     trained[0].vectors.data += 1
-    longer = lexicon.extended(["c", "A"])
+    longer = lexicon.with_vectors({"B": normal(3, 5)}, Path("x.npz")).extended(["c", "A"])
     fresh = torch.nn.Sequential(WordVectors(longer, trained=True))
     for model in (fresh, copy.deepcopy(fresh), pickle.loads(pickle.dumps(fresh)), copy.deepcopy(fresh).double()):
         state = trained.state_dict()
         model.load_state_dict(state)
         assert torch.equal(model[0].vectors.float()[:2], trained[0].vectors)
-        assert torch.equal(model[0].vectors.float()[2:], longer.vectors[2:].float())
+        assert torch.equal(model[0].vectors.float()[2:4], longer.vectors[2:4].float()), "B and c"
+        assert torch.equal(model[0].vectors.float()[4], trained[0].vectors[0]), "A"
         assert len(state["0.vectors"]) == 2, "what is loaded is left as it is"
     for words, dim in (("abc", 4), ("a", 5)):
         other = Lexicon(list(words), normal(2, len(words), dim))

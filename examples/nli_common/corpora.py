@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from nli_common.errors import InputError
 from nli_common.files import text_lines
-from nli_common.labels import KNOWN, NO_LABEL
+from nli_common.labels import KNOWN, NO_LABEL, QUORA
 from nli_common.tokens import LONGEST_TOKEN, parse_leaves, split_text
 
 SAMPLE = 1_000
@@ -90,7 +90,7 @@ def _jsonl(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _with_labels(rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-    return ((number, {"gold_label": NO_LABEL, **row}) for number, row in rows)
+    return ((number, row if row.get("gold_label") else {**row, "gold_label": NO_LABEL}) for number, row in rows)
 
 
 def _from_rows(rows: Iterator[tuple[int, Row]], path: Path) -> Numbered:
@@ -123,9 +123,9 @@ def _tsv(path: Path, *, labelled: bool) -> Numbered:
     if set(columns) >= _SICK_HEADER:
         return _sick(columns, lines, path, labelled=labelled)
     if len(columns) == 3 and columns[2] in ("entails", "neutral"):
-        return _headerless(chain([first], lines), path, columns=("premise", "hypothesis", "label"))
+        return _headerless(chain([first], lines), path, columns=("premise", "hypothesis", "label"), names={})
     if len(columns) == 4 and columns[0] in ("0", "1"):
-        return _headerless(chain([first], lines), path, columns=("label", "premise", "hypothesis", "id"))
+        return _headerless(chain([first], lines), path, columns=("label", "premise", "hypothesis", "id"), names=QUORA)
     return _with_header(columns, lines, path, labelled=labelled)
 
 
@@ -138,13 +138,13 @@ def _with_header(columns: list[str], lines: Lines, path: Path, *, labelled: bool
     yield from _from_rows(rows if labelled else _with_labels(rows), path)
 
 
-def _headerless(lines: Lines, path: Path, columns: tuple[str, ...]) -> Numbered:
+def _headerless(lines: Lines, path: Path, columns: tuple[str, ...], names: Mapping[str, str]) -> Numbered:
     for number, line in lines:
         if not line:
             continue
         row = _row(columns, line, path, number)
         premise, hypothesis = split_text(row["premise"]), split_text(row["hypothesis"])
-        yield number, Pair(premise, hypothesis, row["label"])
+        yield number, Pair(premise, hypothesis, names.get(row["label"], row["label"]))
 
 
 def _sick(columns: list[str], lines: Lines, path: Path, *, labelled: bool) -> Numbered:
@@ -185,7 +185,8 @@ def _quora_release(columns: list[str], lines: Lines, path: Path) -> Numbered:
             raise InputError.at(path, place, f"expected {len(columns)} columns, got {len(fields)}")
         row = dict(zip(columns, fields, strict=True))
         questions = split_text(row["question1"]), split_text(row["question2"])
-        yield place, Pair(*questions, row["is_duplicate"] if all(questions) else NO_LABEL)
+        label = QUORA.get(row["is_duplicate"], row["is_duplicate"])
+        yield place, Pair(*questions, label if all(questions) else NO_LABEL)
 
 
 def _parsed(row: Row, path: Path, number: int) -> Pair:
@@ -213,7 +214,8 @@ def _tokenised(row: Row, path: Path, number: int, *, raw: bool) -> Pair:
 def _checked(pair: Pair, path: Path, number: int, *, labelled: bool) -> Pair:
     label = KNOWN.get(pair.label.lower())
     if label is None:
-        raise InputError.at(path, number, f"unknown label {pair.label!r}, expected one of {', '.join(KNOWN)}")
+        instead = "" if labelled else "; without its labels the file can be predicted"
+        raise InputError.at(path, number, f"unknown label {pair.label!r}, expected one of {', '.join(KNOWN)}{instead}")
     if label != NO_LABEL or not labelled:
         _require_sentences(pair, path, number)
     return pair._replace(label=label)
@@ -231,7 +233,7 @@ def _require_sentences(pair: Pair, path: Path, number: int) -> None:
 
 
 def _require(row: Row | list[str], path: Path, number: int, *more: str, labelled: bool = True) -> None:
-    wanted = (*(["gold_label"] if labelled else []), "sentence1", "sentence2", *more)
+    wanted = ("sentence1", "sentence2", *(["gold_label"] if labelled else []), *more)
     missing = [name for name in wanted if name not in row]
     if missing:
         header = "; the first line has to name the columns" if isinstance(row, list) else ""

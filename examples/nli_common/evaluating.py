@@ -1,6 +1,6 @@
 """The accuracy of a finished run, or of an ensemble of several, on other pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ UNFINISHED = "this run is not finished; these are its best weights so far"
 EVALUATION = {"test", "data", "weights"}
 """What tells a file of figures from anything else, a run's own metrics included."""
 UNTAGGED = "the run's pairs had part-of-speech tags, which this model reads; there are none here"
+SHOWN_TAGS = 5
+"""Tags that a note names."""
 
 
 class Ensemble(nn.Module):
@@ -80,8 +82,8 @@ def evaluate_runs(
         f"{corpus.dropped:,} {'pair' if corpus.dropped == 1 else 'pairs'} without a label dropped",
         soft_wrap=True,
     )
-    if evaluated.misses_tags:
-        console.print(f"note: {UNTAGGED}", soft_wrap=True)
+    for note in evaluated.notes:
+        console.print(f"note: {note}", soft_wrap=True)
     if evaluated.merged:
         console.print("note: every class but entailment counts as not_entailment here", soft_wrap=True)
     if annotated is not None:
@@ -136,7 +138,7 @@ class _Evaluated(NamedTuple):
     right: Tensor
     metrics: Metrics
     hashed: int
-    misses_tags: bool
+    notes: list[str]
     merged: bool
 
 
@@ -163,7 +165,7 @@ def _evaluate(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, 
         right,
         metrics_of(counted, gold, group, measured, corpus.phenomena),
         len(lexicons[0]) - lexicons[0].num_known - (len(known[0]) - known[0].num_known),
-        any(misses_tags(model, lexicons[0], corpus) for model in models),
+        [*notes_on_vectors(runs, vectors), *notes_on_tags(models, lexicons[0], corpus)],
         measured != classes,
     )
 
@@ -172,7 +174,8 @@ def lexicons_for(runs: Sequence[Run], corpus: Corpus, vectors: Path | None) -> l
     """Each run's lexicon, with the vectors that a file, read once, has for a corpus's words.
 
     Raises:
-        InputError: if a file is bad, or the runs have other words or tags than the first.
+        InputError: if a file is bad, the runs have other words or tags than the first, or their words' vectors are
+            random and a file's are given.
     """
     lexicons = [Lexicon.load(run.lexicon) for run in runs]
     for run, lexicon in zip(runs, lexicons, strict=True):
@@ -182,10 +185,33 @@ def lexicons_for(runs: Sequence[Run], corpus: Corpus, vectors: Path | None) -> l
             raise InputError(f"--run {run.folder}: was trained on other part-of-speech tags than {runs[0].folder}")
     if vectors is None:
         return lexicons
+    fingerprint(vectors)  # a file that cannot be read is refused even where no word is looked up in it
+    for run in runs:
+        if isinstance(_vectors_of(run), dict):
+            raise InputError(f"--vectors {vectors}: the run's own are random, and no file's fit them ({run.folder})")
     known = lexicons[0].missing_vectors(vectors, corpus.words)
     return [lexicon.with_vectors(known, vectors) for lexicon in lexicons]
 
 
-def misses_tags(model: nn.Module, lexicon: Lexicon, corpus: Corpus) -> bool:
-    """Whether a model was trained to read part-of-speech tags, and these pairs have none."""
-    return reads_tags(model) and bool(lexicon.tags) and not corpus.tags
+def notes_on_vectors(runs: Sequence[Run], vectors: Path | None) -> Iterator[str]:
+    """What a reader has to know where new words have another file's vectors than training had."""
+    if vectors is not None and any(_vectors_of(run) not in (None, fingerprint(vectors)) for run in runs):
+        yield f"{vectors} is not the file of vectors that was trained with; those of another space mean nothing here"
+
+
+def _vectors_of(run: Run) -> Any:
+    """The fingerprint of a run's vector file, or a dictionary where they are random."""
+    data = run.read_config().get("data")
+    return data.get("vectors") if isinstance(data, dict) else None
+
+
+def notes_on_tags(models: Sequence[nn.Module], lexicon: Lexicon, corpus: Corpus) -> Iterator[str]:
+    """What a reader has to know where models were trained to read part-of-speech tags that these pairs have not."""
+    if not lexicon.tags or not any(map(reads_tags, models)):
+        return
+    new = sorted(set(corpus.tags).difference(lexicon.tags))
+    if not corpus.tags:
+        yield UNTAGGED
+    elif new:
+        named = ", ".join(new[:SHOWN_TAGS]) + (", …" if len(new) > SHOWN_TAGS else "")
+        yield f"{len(new):,} of {len(corpus.tags):,} part-of-speech tags are new to the run, and read as none: {named}"

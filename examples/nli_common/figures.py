@@ -1,5 +1,6 @@
 """Figures of a run."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -41,6 +42,8 @@ def plot_confusion(confusion: Sequence[Sequence[int]], labels: Sequence[str], ti
 
 def plot_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, path: Path) -> None:
     """How much of each row's word is aligned to each column's word: ``(rows, columns)``, rows that sum to 1."""
+    if max(len(rows), len(columns)) > LONGEST_DRAWN:
+        title = f"{title}, the first {LONGEST_DRAWN} of each"
     rows, columns = rows[:LONGEST_DRAWN], columns[:LONGEST_DRAWN]
     weights = weights[:LONGEST_DRAWN, :LONGEST_DRAWN]
     figure = Figure(figsize=(max(4.7, 2.2 + 0.5 * len(columns)), 1.8 + 0.36 * len(rows)), layout="constrained")
@@ -66,6 +69,8 @@ def plot_lines(series: Mapping[str, Sequence[float]], words: Sequence[str], titl
     for name, values in series.items():
         if len(values) != len(words):
             raise ValueError(f"{name} has {len(values)} values, expected {len(words)}: one for each word")
+    if len(words) > LONGEST_DRAWN:
+        title = f"{title}, the first {LONGEST_DRAWN} words"
     words = words[:LONGEST_DRAWN]
     series = {name: values[:LONGEST_DRAWN] for name, values in series.items()}
     figure = Figure(figsize=(max(5.5, 3.2 + 0.55 * len(words)), 3.6), layout="constrained")
@@ -111,4 +116,6 @@ def save_figure(figure: Figure, path: Path) -> None:
     """
     kind = format_of(path)
     FigureCanvasAgg(figure)
-    write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format=kind))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # it is drawn as a box
+        write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format=kind))

@@ -17,9 +17,9 @@ _OTHER_NAMES = {
     "hidden": NO_LABEL,
     "entails": "entailment",
     "non-entailment": "not_entailment",
-    "1": "duplicate",
-    "0": "not_duplicate",
 }
+QUORA = {"1": "duplicate", "0": "not_duplicate"}
+"""Quora's labels, which only its own files have: elsewhere these numbers may stand for anything."""
 KNOWN = {label: label for scheme in SCHEMES for label in scheme} | {NO_LABEL: NO_LABEL} | _OTHER_NAMES
 """Every label that a file may have, in lower case, and what it is called here."""
 

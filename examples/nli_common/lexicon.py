@@ -1,7 +1,7 @@
 """The words that a run knows, each with its fixed vector."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -137,11 +137,13 @@ class Lexicon:
     def missing_vectors(self, path: Path, words: Iterable[str]) -> dict[str, Tensor]:
         """What a vector file has for those of the words that this lexicon lacks.
 
+        A word whose lower-case form is here is looked for only as it is written.
+
         Raises:
             InputError: if the file cannot be read.
         """
         missing = [word for word in words if word not in self.index]
-        return _vectors_of(missing, path) if missing else {}
+        return _vectors_of(missing, path, {word for word in missing if word.lower() in self.index}) if missing else {}
 
     def with_vectors(self, known: Mapping[str, Tensor], path: Path) -> "Lexicon":
         """This lexicon with new words and what the vector file has for them.
@@ -239,10 +241,11 @@ def _buckets(words: Sequence[str]) -> list[int]:
     return buckets
 
 
-def _vectors_of(words: list[str], path: Path) -> dict[str, Tensor]:
-    """The vectors of those words that the file has, as they are written or else in lower case."""
-    found = read_vectors(path, {*words, *(word.lower() for word in words)})
-    forms = {word: form for word in words for form in (word.lower(), word) if form in found}
+def _vectors_of(words: list[str], path: Path, as_written: Collection[str] = ()) -> dict[str, Tensor]:
+    """The vectors of those words that the file has, as they are written or else, but for some, in lower case."""
+    allowed = {word: [word] if word in as_written else [word.lower(), word] for word in words}
+    found = read_vectors(path, set().union(*allowed.values()))
+    forms = {word: form for word, either in allowed.items() for form in either if form in found}
     return {word: torch.from_numpy(found[form]) for word, form in forms.items()}
 
 

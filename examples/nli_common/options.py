@@ -75,4 +75,6 @@ def _read(name: str, value: str, hint: Any) -> Any:
             return tyro.cli(hint, args=[value])
     except SystemExit:
         expected = "True or False" if hint is bool else str(getattr(hint, "__name__", hint)).replace("typing.", "")
+        if typing.get_origin(hint) is typing.Literal:
+            expected = "one of " + ", ".join(map(str, typing.get_args(hint)))
         raise InputError(f"--options {name}: expected {expected}, got {value!r}") from None

@@ -17,7 +17,7 @@ from nli_common.batches import PairDataset, evaluation_loader, order_of
 from nli_common.corpora import Pair, read_pairs
 from nli_common.data import Corpus, Sentence
 from nli_common.errors import InputError
-from nli_common.evaluating import UNFINISHED, UNTAGGED, lexicons_for, misses_tags
+from nli_common.evaluating import UNFINISHED, lexicons_for, notes_on_tags, notes_on_vectors
 from nli_common.figures import format_of
 from nli_common.files import write_atomically
 from nli_common.labels import NO_LABEL, counted_as, measured_in, require_labels
@@ -28,7 +28,7 @@ from nli_common.models import restore
 from nli_common.reports import plot_pair
 from nli_common.runs import Run, require_alike, require_replaceable
 from nli_common.script import Aligns, Script
-from nli_common.tokens import split_text
+from nli_common.tokens import LONGEST_TOKEN, split_text
 
 HEAD = ("pairID", "gold_label", "prediction")
 """The first columns of a file of predictions."""
@@ -58,6 +58,8 @@ def prepare_pair(script: Script, run: Run, premise: str, hypothesis: str) -> Pre
         sides.append(split_text(text))
         if not sides[-1]:
             raise InputError(f"{name}: expected a sentence, got no word in {text!r}")
+        if any(len(token) > LONGEST_TOKEN for token in sides[-1]):
+            raise InputError(f"{name}: has a token of more than {LONGEST_TOKEN:,} characters")
     labels = run.read_config()["labels"]
     corpus = Corpus.from_pairs([Pair(sides[0], sides[1], labels[0])], "the pair")
     lexicon = Lexicon.load(run.lexicon).extended(corpus.words)
@@ -111,13 +113,16 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
         raise InputError(f"{pairs}: expected pairs, found none")
     gold = sorted({pair.label for pair in read} - {NO_LABEL})
     measured = measured_in(gold, labels)
-    require_labels(gold, measured, str(pairs))
+    try:
+        require_labels(gold, measured, str(pairs))
+    except InputError as error:
+        raise InputError(f"{error}; without its labels the file can be predicted") from None
     # A pair without a gold label has to have one to be indexed: any will do.
     corpus = Corpus.from_pairs((pair._replace(label=labels[0]) for pair in read), str(pairs))
     [lexicon] = (known.extended(corpus.words) for known in lexicons_for([run], corpus, vectors))
     model = restore(script, run, lexicon)
     shares = _shares(model, PairDataset(corpus, lexicon, labels, corpus.phenomena), accelerator)
-    _print_notes(run, model, lexicon, corpus)
+    _print_notes(run, model, lexicon, corpus, vectors)
 
     predictions = [labels[best] for best in shares.argmax(1).tolist()]
     columns = [*HEAD, *labels, "sentence1", "sentence2"]
@@ -166,12 +171,12 @@ def _objects(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> I
         yield json.dumps({"prediction": told.pop("prediction")} | told, ensure_ascii=False)
 
 
-def _print_notes(run: Run, model: nn.Module, lexicon: Lexicon, corpus: Corpus) -> None:
+def _print_notes(run: Run, model: nn.Module, lexicon: Lexicon, corpus: Corpus, vectors: Path | None = None) -> None:
     """Say on stderr what a reader has to know of these predictions."""
     if run.unfinished:
         print(f"note: {run.folder}: {UNFINISHED}", file=sys.stderr)
-    if misses_tags(model, lexicon, corpus):
-        print(f"note: {UNTAGGED}", file=sys.stderr)
+    for note in (*notes_on_vectors([run], vectors), *notes_on_tags([model], lexicon, corpus)):
+        print(f"note: {note}", file=sys.stderr)
 
 
 def _rows(pairs: list[Pair], predictions: list[str], shares: Tensor) -> Iterator[list[str | float]]:

@@ -159,9 +159,10 @@ def require_replaceable(option: str, path: Path | None, runs: Iterable[Run], **r
     for name, source in read.items():
         if source is not None and place == source.resolve():
             raise InputError(f"--{option} {path}: expected a file other than that of --{name}, which it would replace")
-    for run in runs:
+    beside = Run(place.parent)
+    for run in (*runs, *([beside] if beside.config.exists() else [])):
         if place in (own.resolve() for own in (*run.files, run.folder / LOCK)):
-            raise InputError(f"--{option} {path}: expected a file other than the run's own, which it would replace")
+            raise InputError(f"--{option} {path}: expected a file other than a run's own, which it would replace")
 
 
 def require_alike(option: str, path: Path | None, begins: str | tuple[str, ...], command: str) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import statistics
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,6 +73,7 @@ def run_table(
     table, changes = script.tables[name], parse_options(options)
     rows = [settle(script, row, changes, data) for row in table.rows]
     _require_used(changes, table, rows)
+    _require_distinct(table, rows, [settle(script, row, {}, data) for row in table.rows])
     if data.train is not None and data.test is None and any(measure.startswith("test") for measure in table.measures):
         raise InputError(f"--test is needed: {table.title} has a column of it")
     others = open_others(also, categories, data.cache)
@@ -136,6 +138,24 @@ def _require_used(changes: Mapping[str, str], table: Table, rows: Sequence[Setti
             raise InputError(f"--options {option}: no row has this option")
         if all(option in row.options for row in table.rows):
             raise InputError(f"--options {option}: every row of this table has its own")
+        unread = [_unread(row).get(option) for row in rows if option in _fields_of(row.config) | _fields_of(row.recipe)]
+        if all(unread):
+            raise InputError(f"--options {option}: changes nothing {unread[0]}")
+
+
+def _unread(settings: Settings) -> dict[str, str]:
+    """The options that a row's others switch off."""
+    parts = (settings.config, settings.recipe, settings.data)
+    return {name: why for part in parts for name, why in getattr(part, "unread", {}).items()}
+
+
+def _require_distinct(table: Table, rows: Sequence[Settings], unchanged: Sequence[Settings]) -> None:
+    """Raise an ``InputError`` if changes have made two different rows the same."""
+    for (row, now, before), (other, also_now, also_before) in combinations(
+        zip(table.rows, rows, unchanged, strict=True), 2
+    ):
+        if now == also_now and before != also_before:
+            raise InputError(f"--options: make the rows {row.name!r} and {other.name!r} the same; leave out what does")
 
 
 def open_others(also: Sequence[Path], categories: Sequence[Path], cache: Path) -> list[Other]:

@@ -29,6 +29,7 @@ class WordVectors(nn.Module):
         vectors = lexicon.vectors.to(torch.get_default_dtype())
         if trained:
             self.vectors: Tensor = nn.Parameter(vectors.clone())
+            self.lower_case = [lexicon.index.get(word.lower()) for word in lexicon.words]
             self.register_load_state_dict_pre_hook(_with_words_behind)  # type: ignore[no-untyped-call]
         else:
             self.vectors = nn.Buffer(vectors, persistent=False)
@@ -39,12 +40,19 @@ class WordVectors(nn.Module):
 
 
 def _with_words_behind(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
-    """Let trained vectors be loaded for a lexicon that was extended since: its new words keep the vectors they have."""
+    """Let trained vectors be loaded for a lexicon that was extended since.
+
+    Its new words keep the vectors that they have; one that had its lower-case form's has what that was trained to.
+    """
     assert isinstance(module, WordVectors)
     name, ours = f"{prefix}vectors", module.vectors.detach()
     trained = state.get(name)
     if trained is not None and trained.shape[1:] == ours.shape[1:] and len(trained) < len(ours):
-        state[name] = torch.cat([trained, ours[len(trained) :].to(trained)])
+        behind = ours[len(trained) :].to(trained)
+        for new, (vector, lower) in enumerate(zip(behind, module.lower_case[len(trained) :], strict=True)):
+            if lower is not None and lower < len(trained) and torch.equal(vector, ours[lower].to(trained)):
+                behind[new] = trained[lower]
+        state[name] = torch.cat([trained, behind])
 
 
 class WordCharacters(nn.Module):
