@@ -393,7 +393,7 @@ def test_vectors_that_the_run_does_not_know_are_refused_or_told(
         lambda of, vectors: predict_file(script, of, pairs, vectors, None),
         lambda of, vectors: evaluate_runs(script, [of], pairs, vectors, None, cache, output),
     )
-    told = "note: {} is not the file of vectors that was trained with"
+    told = "note: {} is not the file of vectors that training had"
     for command in commands:
         with pytest.raises(InputError, match=r"no.npz: no such file"):
             command(Run(run), missing)
@@ -412,6 +412,8 @@ def test_labels_that_are_not_the_models_are_told_with_the_way_on(run: Path, tmp_
     for label, message in (
         ("undef", r"a.jsonl:1: unknown label 'undef', .*; without its labels the file can be predicted"),
         ("0", r"a.jsonl:1: unknown label '0', .*; without its labels the file can be predicted"),
+        ("", r"a.jsonl:1: unknown label '', .*; without its labels the file can be predicted"),
+        (0, r"a.jsonl:1: gold_label should be a string, got 0"),
         ("duplicate", r"a.jsonl: has the label 'duplicate', .*; without its labels the file can be predicted"),
     ):
         jsonl.write_text(json.dumps(pair | {"gold_label": label}))

@@ -90,7 +90,7 @@ def _jsonl(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _with_labels(rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-    return ((number, row if row.get("gold_label") else {**row, "gold_label": NO_LABEL}) for number, row in rows)
+    return ((number, {**row, "gold_label": NO_LABEL} if row.get("gold_label") is None else row) for number, row in rows)
 
 
 def _from_rows(rows: Iterator[tuple[int, Row]], path: Path) -> Numbered:

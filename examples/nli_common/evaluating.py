@@ -196,7 +196,7 @@ def lexicons_for(runs: Sequence[Run], corpus: Corpus, vectors: Path | None) -> l
 def notes_on_vectors(runs: Sequence[Run], vectors: Path | None) -> Iterator[str]:
     """What a reader has to know where new words have another file's vectors than training had."""
     if vectors is not None and any(_vectors_of(run) not in (None, fingerprint(vectors)) for run in runs):
-        yield f"{vectors} is not the file of vectors that was trained with; those of another space mean nothing here"
+        yield f"{vectors} is not the file of vectors that training had; those of another space mean nothing here"
 
 
 def _vectors_of(run: Run) -> Any:
