@@ -32,7 +32,7 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
     if not runs:
         raise InputError("expected the folder of at least one run")
     require_distinct(runs)
-    runs = tuple(run.resolve() if run.name in ("", "..") else run for run in runs)  # "." has no name
+    runs = tuple(run.resolve() if run.name in ("", "..") else run for run in runs)  # those are no names
     stems = [run.with_name(run.name.rpartition("-")[0] or run.name) if group else run for run in runs]
     spelled: dict[Path, Path] = {}
     stems = [spelled.setdefault(stem.resolve(), stem) for stem in stems]  # as the first of them is spelled

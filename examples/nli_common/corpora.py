@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from nli_common.errors import InputError
 from nli_common.files import text_lines
-from nli_common.labels import KNOWN, NO_LABEL, QUORA
+from nli_common.labels import KNOWN, NO_LABEL, NOT_NEEDED, QUORA
 from nli_common.tokens import LONGEST_TOKEN, parse_leaves, split_text
 
 SAMPLE = 1_000
@@ -214,8 +214,8 @@ def _tokenised(row: Row, path: Path, number: int, *, raw: bool) -> Pair:
 def _checked(pair: Pair, path: Path, number: int, *, labelled: bool) -> Pair:
     label = KNOWN.get(pair.label.lower())
     if label is None:
-        instead = "" if labelled else "; without its labels the file can be predicted"
-        raise InputError.at(path, number, f"unknown label {pair.label!r}, expected one of {', '.join(KNOWN)}{instead}")
+        advice = "" if labelled else NOT_NEEDED
+        raise InputError.at(path, number, f"unknown label {pair.label!r}, expected one of {', '.join(KNOWN)}{advice}")
     if label != NO_LABEL or not labelled:
         _require_sentences(pair, path, number)
     return pair._replace(label=label)

@@ -27,6 +27,7 @@ UNFINISHED = "this run is not finished; these are its best weights so far"
 EVALUATION = {"test", "data", "weights"}
 """What tells a file of figures from anything else, a run's own metrics included."""
 UNTAGGED = "the run's pairs had part-of-speech tags, which this model reads; there are none here"
+MERGED = "every class but entailment counts as not_entailment here"
 SHOWN_TAGS = 5
 """Tags that a note names."""
 
@@ -84,8 +85,6 @@ def evaluate_runs(
     )
     for note in evaluated.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    if evaluated.merged:
-        console.print("note: every class but entailment counts as not_entailment here", soft_wrap=True)
     if annotated is not None:
         metrics["per_phenomenon"] |= accuracy_by_category(annotated, evaluated.right)
     print_metrics(console, metrics, "test")
@@ -139,7 +138,6 @@ class _Evaluated(NamedTuple):
     metrics: Metrics
     hashed: int
     notes: list[str]
-    merged: bool
 
 
 def _evaluate(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, vectors: Path | None) -> _Evaluated:
@@ -165,8 +163,11 @@ def _evaluate(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, 
         right,
         metrics_of(counted, gold, group, measured, corpus.phenomena),
         len(lexicons[0]) - lexicons[0].num_known - (len(known[0]) - known[0].num_known),
-        [*notes_on_vectors(runs, vectors), *notes_on_tags(models, lexicons[0], corpus)],
-        measured != classes,
+        [
+            *notes_on_vectors(runs, vectors),
+            *notes_on_tags(models, lexicons[0], corpus),
+            *([] if measured == classes else [MERGED]),
+        ],
     )
 
 
@@ -195,7 +196,10 @@ def lexicons_for(runs: Sequence[Run], corpus: Corpus, vectors: Path | None) -> l
 
 def notes_on_vectors(runs: Sequence[Run], vectors: Path | None) -> Iterator[str]:
     """What a reader has to know where new words have another file's vectors than training had."""
-    if vectors is not None and any(_vectors_of(run) not in (None, fingerprint(vectors)) for run in runs):
+    if vectors is None:
+        return
+    known = (None, fingerprint(vectors))
+    if any(_vectors_of(run) not in known for run in runs):
         yield f"{vectors} is not the file of vectors that training had; those of another space mean nothing here"
 
 

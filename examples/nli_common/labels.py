@@ -24,6 +24,10 @@ KNOWN = {label: label for scheme in SCHEMES for label in scheme} | {NO_LABEL: NO
 """Every label that a file may have, in lower case, and what it is called here."""
 
 
+NOT_NEEDED = "; without its labels the file can be predicted"
+"""What there is to do about a label that a prediction does not need."""
+
+
 def scheme_of(labels: Collection[str], source: str) -> tuple[str, ...]:
     """The smallest label set that these labels are of.
 
@@ -36,11 +40,11 @@ def scheme_of(labels: Collection[str], source: str) -> tuple[str, ...]:
     return min(fitting, key=len)
 
 
-def require_labels(labels: Collection[str], classes: Sequence[str], source: str) -> None:
-    """Raise an ``InputError`` if there is a label that is not among a model's classes."""
+def require_labels(labels: Collection[str], classes: Sequence[str], source: str, advice: str = "") -> None:
+    """Raise an ``InputError``, with some advice, if there is a label that is not among a model's classes."""
     strange = [label for label in labels if label not in classes]
     if strange:
-        raise InputError(f"{source}: has the label {strange[0]!r}, the model's are {', '.join(classes)}")
+        raise InputError(f"{source}: has the label {strange[0]!r}, the model's are {', '.join(classes)}{advice}")
 
 
 def measured_in(labels: Collection[str], classes: Sequence[str]) -> Sequence[str]:

@@ -20,7 +20,7 @@ from nli_common.errors import InputError
 from nli_common.evaluating import UNFINISHED, lexicons_for, notes_on_tags, notes_on_vectors
 from nli_common.figures import format_of
 from nli_common.files import write_atomically
-from nli_common.labels import NO_LABEL, counted_as, measured_in, require_labels
+from nli_common.labels import NO_LABEL, NOT_NEEDED, counted_as, measured_in, require_labels
 from nli_common.lexicon import Lexicon
 from nli_common.memory import memory_for
 from nli_common.metrics import scores
@@ -113,10 +113,7 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
         raise InputError(f"{pairs}: expected pairs, found none")
     gold = sorted({pair.label for pair in read} - {NO_LABEL})
     measured = measured_in(gold, labels)
-    try:
-        require_labels(gold, measured, str(pairs))
-    except InputError as error:
-        raise InputError(f"{error}; without its labels the file can be predicted") from None
+    require_labels(gold, measured, str(pairs), NOT_NEEDED)
     # A pair without a gold label has to have one to be indexed: any will do.
     corpus = Corpus.from_pairs((pair._replace(label=labels[0]) for pair in read), str(pairs))
     [lexicon] = (known.extended(corpus.words) for known in lexicons_for([run], corpus, vectors))
