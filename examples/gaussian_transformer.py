@@ -156,7 +156,8 @@ class GaussianTransformer(nn.Module):
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
-        p_encoded, h_encoded = p, h = self.encode(premise), self.encode(hypothesis)
+        p_encoded, h_encoded = self.encode(premise), self.encode(hypothesis)
+        p, h = p_encoded, h_encoded
         for block in self.interaction:
             p, h = block(p, h, premise.mask, hypothesis.mask)
         p = self.aggregation(p_encoded, self.norm_interacted(p), premise.mask)

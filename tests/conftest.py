@@ -18,6 +18,7 @@ settings.register_profile(
 settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+_LONG = ("test_faults", "test_processes", "test_sequence_layers", "test_study", "test_training")
 
 # What trains within a test is compared, number by number, with what trains on the CPU; Accelerate reads this once.
 os.environ["ACCELERATE_USE_CPU"] = "true"
@@ -39,6 +40,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             choice = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
         devices = [choice] if isinstance(choice, str) else list(choice)
         metafunc.parametrize("device", devices, scope="session")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the modules whose tests take long: a process that had one left at the end would be waited for."""
+    items.sort(key=lambda item: item.path.stem not in _LONG)
 
 
 def pytest_collection_finish() -> None:

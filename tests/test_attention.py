@@ -25,6 +25,7 @@ from nlilayers import (
     ZipfPrior,
     functional,
 )
+from nlilayers.functional._attention import weights_with_themselves
 from strategies import Sentences, normal
 
 EMBED_DIM, HEADS = 6, 3
@@ -544,13 +545,13 @@ def test_initialisation_is_glorots_for_each_projection_alone() -> None:
         assert 0.99 * bound < block.abs().max() <= bound
 
 
-@pytest.mark.parametrize("zero_rows", [True, False])
+@pytest.mark.parametrize("weigh", [functional.self_attention_weights, weights_with_themselves])
 @pytest.mark.parametrize("masked", [True, False])
-def test_weights_are_computed_in_float32(zero_rows: bool, masked: bool) -> None:
+def test_weights_are_computed_in_float32(weigh: Callable[..., Tensor], masked: bool) -> None:
     scores = torch.linspace(-4, 4, 64, dtype=torch.float16).expand(1, 1, 64, 64)
     log_bias, mask = gaussian(0.1, -0.1, 64).float(), torch.ones(1, 64).bool() if masked else None
     expected = (scores.float() + log_bias).softmax(-1).half()
-    assert torch.equal(functional.self_attention_weights(scores, log_bias, mask, zero_rows=zero_rows), expected)
+    assert torch.equal(weigh(scores, log_bias, mask), expected)
 
 
 @parametrised(PRIORS)
@@ -562,7 +563,7 @@ def test_rows_that_are_not_zeroed_are_the_same_for_real_words_and_finite_for_pad
     n, mask = sentence.x.shape[1], sentence.mask
     scores, log_bias = functional.attention_scores(sentence.x[:, None], sentence.x[:, None]), build()(n, n).to(device)
     zeroed = functional.self_attention_weights(scores, log_bias, mask, window)
-    as_they_are = functional.self_attention_weights(scores, log_bias, mask, window, zero_rows=False)
+    as_they_are = weights_with_themselves(scores, log_bias, mask, window)
     rows = mask[:, None].expand(as_they_are.shape[:3])
     assert torch.equal(as_they_are[rows], zeroed[rows])
     assert torch.all(zeroed[~rows] == 0) and torch.all(as_they_are.isfinite())
@@ -662,7 +663,7 @@ def test_infinite_scores_matter_to_none_that_do_not_see_them() -> None:
     zipf, unseen = functional.zipf_bias(functional.token_distances(4).float()), torch.zeros(4, 4)
     unseen[0, 2:] = -math.inf
     assert torch.equal(functional.self_attention_weights(scores, unseen)[0, 0, 0], expected)
-    near = functional.self_attention_weights(scores, zipf, None, 1, zero_rows=False)[0, 0, 0]
+    near = weights_with_themselves(scores, zipf, None, 1)[0, 0, 0]
     assert_close(near, torch.tensor([2 / 3, 1 / 3, 0, 0]))
 
 

@@ -10,6 +10,7 @@ import pytest
 from nli_common.corpora import SAMPLE, Pair, read_pairs
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
+from nli_common.files import stem
 from nli_common.inputs import fingerprint
 from nli_common.labels import scheme_of
 from nli_common.tokens import parse_leaves, split_text
@@ -476,3 +477,8 @@ def test_a_fingerprint_is_of_both_ends(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(bytes([first]) + bytes((3 << 20) - 2) + bytes([last]))
         prints.add(fingerprint(tmp_path / name))
     assert len(prints) == 3
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "tsv", "txt"])
+def test_a_name_loses_the_suffixes_of_its_format(suffix: str) -> None:
+    assert stem(Path(f"nli_1.0_dev.{suffix}")) == stem(Path(f"nli_1.0_dev.{suffix}.gz")) == "nli_1.0_dev"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.utils import prune
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -543,6 +544,15 @@ def test_hooks_are_called_once(way: str) -> None:
     assert calls == [0]
     torch.autograd.grad(y, inputs, grad_y, **WAYS[way])
     assert sorted(calls[1:]) == list(range(len(inputs)))
+
+
+def test_hooks_of_all_modules_are_called_for_each_machine() -> None:
+    layer, words, called = AlignmentFactorization(4, 2), (normal(0, 3, 4).float(), normal(1, 3, 4).float()), []
+    with register_module_forward_hook(lambda module, _, y: called.append((type(module), y))):
+        compared = layer(*words)
+    assert [kind for kind, _ in called] == [*3 * [FactorizationMachine], AlignmentFactorization]
+    assert torch.equal(torch.stack([y for _, y in called[:3]], dim=-1), compared)
+    assert_close(layer(*words), compared)
 
 
 @forms

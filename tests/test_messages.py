@@ -127,7 +127,7 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: GaussianSelfAttention(4, 2, scale=-math.inf): "scale must be a finite number, got -inf",
     lambda: AlignmentFactorization(4, 0): "num_factors must be at least 1, got 0",
     lambda: functional.self_attention_weights(torch.zeros(1, 1, 3, 3), window=-1): "window must be at least 0, got -1",
-    lambda: functional.discarded_mass_bound(torch.zeros(5), -1, 1.0): "window must be at least 0, got -1",
+    lambda: functional.largest_discarded_mass(torch.zeros(5), -1, 1.0): "window must be at least 0, got -1",
     lambda: masking.masked_softmax(X, None, dim=3): "dim must be one of the 3 dimensions of the scores, got 3",
     lambda: masking.masked_softmax(X, MASK, dim=-4): "dim must be one of the 3 dimensions of the scores, got -4",
     lambda: masking.lengths_to_mask(torch.ones(2)): (

@@ -416,7 +416,11 @@ def test_the_functions_take_distances_whose_squares_their_dtype_does_not_hold(dt
     largest = min(torch.iinfo(dtype).max, 10**5) if not dtype.is_floating_point else 60_000
     distances = torch.tensor([-largest, -largest // 2, -12, 0, 16, largest]).to(dtype)
     w, b = torch.tensor(0.1), torch.tensor(-0.2)
-    for bias in (lambda d: functional.gaussian_bias(w, b, d), lambda d: functional.linear_bias(-w, d)):
+    for bias in (
+        lambda d: functional.gaussian_bias(w, b, d),
+        lambda d: functional.linear_bias(-w, d),
+        functional.zipf_bias,
+    ):
         ours, expected = bias(distances), bias(distances.double())
         assert ours.dtype == torch.float32 and expected.dtype == torch.float64
         assert_close(ours.double(), expected, atol=0, rtol=1e-6)

@@ -77,7 +77,7 @@ def test_a_generous_tolerance_is_kept_too(
 ) -> None:
     """Even where it is so large that a window short of the peak could keep it in the rows that were looked at."""
     found = functional.smallest_window(bias(w, c, length), score_range, tolerance)
-    assert functional.discarded_mass_bound(bias(w, c, length), found, score_range) <= tolerance * (1 + 1e-9)
+    assert functional.largest_discarded_mass(bias(w, c, length), found, score_range) <= tolerance * (1 + 1e-9)
     assert found >= bias(w, c, length).argmax()
     if found > math.sqrt(c / w) + 1:
         worst, _ = worst_ratio(w, c, length, found - 1)
@@ -122,27 +122,27 @@ def test_no_smaller_bound_holds_for_all_scores(
     w: float, c: float, length: int, score_range: float, window: int
 ) -> None:
     """The bound is what the worst row loses when all keys outside the window score R and all within score 0."""
-    bound = functional.discarded_mass_bound(bias(w, c, length), window, score_range)
+    bound = functional.largest_discarded_mass(bias(w, c, length), window, score_range)
     _, row = worst_ratio(w, c, length, window)
     distance = (torch.arange(length) - row).abs()
     scores = score_range * (distance > window).double() + bias(w, c, length)[distance]
     assert scores.softmax(0)[distance > window].sum().item() == pytest.approx(bound, rel=1e-9, abs=1e-300)
     single = bias(w, c, length).float()
-    exact = functional.discarded_mass_bound(single.double(), window, score_range)
-    assert functional.discarded_mass_bound(single, window, score_range) == exact
+    exact = functional.largest_discarded_mass(single.double(), window, score_range)
+    assert functional.largest_discarded_mass(single, window, score_range) == exact
 
 
 @given(w=WIDTHS, c=CENTRES, score_range=RANGES)
 def test_the_bound_falls_with_the_window(w: float, c: float, score_range: float) -> None:
-    bounds = [functional.discarded_mass_bound(bias(w, c, 30), d, score_range) for d in range(31)]
+    bounds = [functional.largest_discarded_mass(bias(w, c, 30), d, score_range) for d in range(31)]
     assert all(a >= b for a, b in pairwise(bounds)) and bounds[29] == bounds[30] == 0
 
 
 @given(heads=st.lists(st.tuples(WIDTHS, CENTRES, RANGES), min_size=1, max_size=4), window=st.integers(0, 40))
 def test_the_bound_of_several_heads_is_the_largest_of_theirs(heads: list[tuple[float, ...]], window: int) -> None:
-    apart = [functional.discarded_mass_bound(bias(w, c, 30), window, r) for w, c, r in heads]
+    apart = [functional.largest_discarded_mass(bias(w, c, 30), window, r) for w, c, r in heads]
     biases = torch.stack([bias(w, c, 30) for w, c, _ in heads])
-    assert functional.discarded_mass_bound(
+    assert functional.largest_discarded_mass(
         biases, window, torch.tensor([r for *_, r in heads], dtype=torch.float64)
     ) == max(apart)
 
@@ -167,7 +167,7 @@ def test_with_holes_no_smaller_bound_holds_either(w: float, c: float, score_rang
     distance = functional.token_distances(24).abs()
     scores = score_range * (distance > window).double() + bias(w, c, 24)[distance]
     weights = masking.masked_softmax(scores, (distance > window) | (distance == 0))
-    bound = functional.discarded_mass_bound(bias(w, c, 24), window, score_range, holes=True)
+    bound = functional.largest_discarded_mass(bias(w, c, 24), window, score_range, holes=True)
     assert (weights * (distance > window)).sum(1).max().item() == pytest.approx(bound, rel=1e-9, abs=1e-300)
 
 
@@ -181,9 +181,9 @@ def test_what_is_no_number_is_never_said_to_lose_nothing() -> None:
     known, unknown = bias(0.1, 0.1, 50), bias(0.1, 0.1, 50).index_fill(0, torch.tensor([7]), math.nan)
     assert functional.smallest_window(unknown, 1.0, 1e-6) == 49
     assert functional.smallest_window(torch.stack([known, unknown]), 1.0, 1e-6) == 49
-    assert math.isnan(functional.discarded_mass_bound(unknown, 3, 1.0))
-    assert math.isnan(functional.discarded_mass_bound(torch.stack([known, unknown]), 3, 1.0))
-    assert math.isnan(functional.discarded_mass_bound(known, 3, math.nan))
+    assert math.isnan(functional.largest_discarded_mass(unknown, 3, 1.0))
+    assert math.isnan(functional.largest_discarded_mass(torch.stack([known, unknown]), 3, 1.0))
+    assert math.isnan(functional.largest_discarded_mass(known, 3, math.nan))
 
 
 @given(seed=strategies.seeds, scale=st.floats(-2, 2), size=st.floats(0.01, 100))
@@ -451,7 +451,9 @@ def test_a_certificate_counts_the_words_beyond_the_window(dtype: torch.dtype, pa
     count = (real[:, None] & (distance > 16)).sum(2).double()
     side = layer.prior(1, length)[:, 0, 17:]
     tail = torch.minimum(side.logsumexp(1)[:, None] + math.log(2), side.amax(1)[:, None] + count.log()[:, None])
-    expected = functional.discarded_mass_certificate(sums, functional.score_bound(q, k, layer.scale, mask), tail)
+    expected = functional.discarded_mass_certificate(
+        sums, functional.score_bound(q, k, layer.scale, key_mask=mask), tail
+    )
     assert (tail[:, 0] < side.logsumexp(1)[:, None] + math.log(2)).any(), "no count is felt"
     ours = layer.to(dtype).discarded_mass_bound(x.to(dtype), mask)
     rounding = {"atol": 1e-12, "rtol": 1e-9} if dtype == torch.float64 else {"atol": 0.02, "rtol": 0.1}
@@ -471,7 +473,7 @@ def test_the_layers_certificate_is_the_functions(dtype: torch.dtype) -> None:
     scores = functional.attention_scores(q, k, 3.0) + Strict()(200, 200)
     sums = scores.masked_fill(~near, -math.inf).logsumexp(3)
     tail = Strict()(1, 200)[0, 9:].logsumexp(0) + math.log(2)
-    expected = functional.discarded_mass_certificate(sums, functional.score_bound(q, k, 3.0, mask), tail)
+    expected = functional.discarded_mass_certificate(sums, functional.score_bound(q, k, 3.0, key_mask=mask), tail)
     ours = layer.to(dtype).discarded_mass_bound(x.masked_fill(~mask[..., None], math.nan).to(dtype), mask)
     assert ours.dtype == torch.promote_types(dtype, torch.float32) and torch.all(ours.movedim(1, 2)[~mask] == 0)
     rounding = {"atol": 1e-12, "rtol": 1e-9} if dtype == torch.float64 else {"atol": 0.05, "rtol": 0.2}
@@ -509,7 +511,7 @@ def test_a_prior_that_has_to_be_told_both_lengths_has_a_certificate() -> None:
 
 def test_one_real_key_is_its_own_centre() -> None:
     q, k, mask = normal(0, 1, 2, 5, 4), normal(1, 1, 2, 6, 4), torch.arange(6)[None] == 2
-    assert_close(functional.score_bound(q, k, 1.0, mask), functional.attention_scores(q, k)[..., 2])
+    assert_close(functional.score_bound(q, k, 1.0, key_mask=mask), functional.attention_scores(q, k)[..., 2])
     assert torch.all(functional.score_range(q, k, key_mask=mask) < 1e-12)
 
 
@@ -581,9 +583,14 @@ def test_keys_and_queries_of_padding_have_no_share_in_the_bounds(seed: int, shif
     q, k, mask = normal(seed, 2, 3, 5, 4), normal(seed + 1, 2, 3, 9, 4) + shift, normal(seed + 2, 2, 9) > -0.5
     mask[:, 0] = True
     far = torch.where(mask[:, None, :, None], k, 1e6)
-    bound, spread = functional.score_bound(q, far, 0.7, mask), functional.score_range(q, far, 0.7, key_mask=mask)
+    bound, spread = (
+        functional.score_bound(q, far, 0.7, key_mask=mask),
+        functional.score_range(q, far, 0.7, key_mask=mask),
+    )
     words = mask[:, :5]
-    asked = functional.score_range(torch.where(words[:, None, :, None], q, 1e6), far, 0.7, words, mask)
+    asked = functional.score_range(
+        torch.where(words[:, None, :, None], q, 1e6), far, 0.7, query_mask=words, key_mask=mask
+    )
     for i in range(2):
         real = k[i : i + 1, :, mask[i]]
         assert_close(bound[i : i + 1], functional.score_bound(q[i : i + 1], real, 0.7))
@@ -591,7 +598,7 @@ def test_keys_and_queries_of_padding_have_no_share_in_the_bounds(seed: int, shif
         assert_close(asked[i : i + 1], functional.score_range(q[i : i + 1, :, words[i]], real, 0.7))
     nothing = torch.zeros_like(mask)
     assert torch.all(functional.score_range(q, far, 0.7, key_mask=nothing) == 0)
-    assert torch.all(functional.score_bound(q, far, 0.7, nothing) == 0)
+    assert torch.all(functional.score_bound(q, far, 0.7, key_mask=nothing) == 0)
 
 
 def test_a_window_is_known_without_numbers() -> None:
@@ -759,20 +766,20 @@ def test_what_a_window_costs_at_most_is_a_number_for_every_range() -> None:
     log_bias = bias(0.1, 0, 30)
     ranges = torch.tensor([math.inf, 3.0], dtype=torch.float64, requires_grad=True)
     with warnings.catch_warnings(action="error"):
-        assert functional.discarded_mass_bound(log_bias, 29, math.inf) == 0
-        assert functional.discarded_mass_bound(log_bias, 5, ranges) == 1
+        assert functional.largest_discarded_mass(log_bias, 29, math.inf) == 0
+        assert functional.largest_discarded_mass(log_bias, 5, ranges) == 1
 
 
 def test_with_holes_a_word_that_may_not_see_itself_needs_every_key() -> None:
     """The one key that is real may lie at any distance; alone in its window, it is all that a word has."""
     log_bias = torch.tensor([-math.inf, 0.0, -1.0, -2.0, -3.0, -4.0])
     assert functional.smallest_window(log_bias, 1.0, 1e-6, holes=True) == 5
-    bounds = [functional.discarded_mass_bound(log_bias, window, 1.0, holes=True) for window in range(6)]
+    bounds = [functional.largest_discarded_mass(log_bias, window, 1.0, holes=True) for window in range(6)]
     assert bounds == [1, 1, 1, 1, 1, 0]
     nothing = torch.full((4,), -math.inf)
     for holes in (False, True):
         assert functional.smallest_window(nothing, 1.0, 1e-6, holes=holes) == 0
-        assert functional.discarded_mass_bound(nothing, 1, 1.0, holes=holes) == 0
+        assert functional.largest_discarded_mass(nothing, 1, 1.0, holes=holes) == 0
 
 
 def test_a_prior_that_leaves_others_out_is_taken_in_blocks() -> None:
@@ -1074,7 +1081,7 @@ def test_the_default_device_is_no_concern_of_the_window(length: int, window: int
     with torch.device("meta"):
         assert_close((layer(x, mask), layer.discarded_mass_bound(x, mask)), expected, atol=0, rtol=0)
         assert functional.smallest_window(bias_on_cpu(), 10.0, 1e-6) == 15
-        assert functional.discarded_mass_bound(bias_on_cpu(), 15, 10.0) == pytest.approx(6.2e-8, rel=0.01)
+        assert functional.largest_discarded_mass(bias_on_cpu(), 15, 10.0) == pytest.approx(6.2e-8, rel=0.01)
 
 
 def bias_on_cpu() -> Tensor:

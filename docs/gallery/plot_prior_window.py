@@ -26,13 +26,13 @@ import matplotlib.pyplot as plt
 import torch
 
 from nlilayers import GaussianPrior, GaussianSelfAttention, LinearPrior, ZipfPrior
-from nlilayers.functional import discarded_mass_bound, score_range, smallest_window
+from nlilayers.functional import largest_discarded_mass, score_range, smallest_window
 
 # %%
 # The bound falls off a cliff
 # ---------------------------
 #
-# :func:`~nlilayers.functional.discarded_mass_bound` is that bound. Here it is for a
+# :func:`~nlilayers.functional.largest_discarded_mass` is that bound. Here it is for a
 # text of 512 words and a prior with :math:`w = 0.1`.
 
 log_bias = GaussianPrior(w=0.1, b=-0.1)(1, 512)[0].detach()
@@ -42,7 +42,7 @@ figure, axes = plt.subplots(figsize=(6.4, 3.8))
 axes.axhline(tolerance, color="0.5", linestyle="--", linewidth=1)
 axes.text(0, tolerance * 0.6, "tolerance ε = 2⁻²⁴", va="top", color="0.35", fontsize=9)
 for colour, largest in enumerate([0, 5, 10, 20, 40]):
-    bounds = [discarded_mass_bound(log_bias, window, largest) for window in range(31)]
+    bounds = [largest_discarded_mass(log_bias, window, largest) for window in range(31)]
     window = smallest_window(log_bias, largest, tolerance)
     axes.semilogy(bounds, f"C{colour}", label=f"{largest}")
     axes.semilogy(window, bounds[window], f"C{colour}o", markersize=7)
@@ -167,7 +167,7 @@ windows = range(26)
 bounds, lost, errors = [], [], []
 for window in windows:
     inside = weights * (distance <= window)
-    bounds.append(discarded_mass_bound(log_bias, window, largest))
+    bounds.append(largest_discarded_mass(log_bias, window, largest))
     lost.append((weights - inside).sum(3).max())
     output = inside / inside.sum(3, keepdim=True) @ values
     errors.append((output - dense).norm(dim=3).max() / farthest)

@@ -94,7 +94,7 @@ def version_key(path: Path, form: int) -> str:
 
 def stem(path: Path) -> str:
     """The file's name without the suffixes of its format: ``multinli_1.0_dev.jsonl.gz`` → ``multinli_1.0_dev``."""
-    return re.sub(r"(\.(jsonl|tsv))?(\.gz)?$", "", path.name)
+    return re.sub(r"(\.(jsonl|tsv|txt))?(\.gz)?$", "", path.name)
 
 
 def binary_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -28,6 +28,7 @@ from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
 from nlilayers._priors import GaussianPrior, HeadPriors
 from nlilayers._zeroing import stop_gradients
+from nlilayers.functional._attention import weights_with_themselves
 from nlilayers.masking import zero_padding
 
 
@@ -158,7 +159,8 @@ class GaussianSelfAttention(nn.Module):
     def reset_parameters(self) -> None:
         """Draw each projection so that it keeps the variance (Glorot); biases start at 0. The prior is left as it is.
 
-        Attention averages: identical words keep their variance, and averaging independent ones reduces it.
+        Attention averages: identical words keep their variance, and averaging independent ones reduces it. It comes
+        after any ``reset_parameters`` of the projections, whose weights these are.
         """
         bound = math.sqrt(3 / self.embed_dim)
         for projection in (self.in_proj, self.out_proj):
@@ -211,7 +213,7 @@ class GaussianSelfAttention(nn.Module):
         count = _words_beyond(x.new_ones(1, x.shape[1], dtype=torch.bool) if mask is None else mask, window)
         most = beyond.amax(-1, keepdim=True) + count[:, None].to(normalizer.dtype).log()
         log_tail = torch.minimum(beyond.logsumexp(-1, keepdim=True), most)
-        largest = functional.score_bound(queries, keys, self.scale, mask)
+        largest = functional.score_bound(queries, keys, self.scale, key_mask=mask)
         bound = functional.discarded_mass_certificate(normalizer, largest, log_tail)
         return bound if mask is None else bound.masked_fill(~mask[:, None], 0)
 
@@ -251,7 +253,8 @@ class GaussianSelfAttention(nn.Module):
         scores = functional.attention_scores(queries, keys, self.scale)
         log_bias = self._log_bias(*scores.shape[2:])
         log_bias = hide_denormals(log_bias, _diagonal(log_bias), queries, keys, mask, self.scale)
-        return functional.self_attention_weights(scores, log_bias, mask, self._window_asked_for(), zero_rows=zero_rows)
+        weigh = functional.self_attention_weights if zero_rows else weights_with_themselves
+        return weigh(scores, log_bias, mask, self._window_asked_for())
 
     def _window_asked_for(self) -> int | None:
         """The largest distance that is attended to; ``"auto"`` has none, and leaves out only what cannot matter."""

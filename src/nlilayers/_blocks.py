@@ -60,7 +60,7 @@ def _smallest_window(
     if not priors or any(scalar.shape != (1,) for scalar in scalars):
         return length
     with torch.no_grad():
-        ranges = functional.score_range(queries, keys, scale, mask, mask).amax(0)
+        ranges = functional.score_range(queries, keys, scale, query_mask=mask, key_mask=mask).amax(0)
         if len(priors) == 1:
             ranges = ranges.amax(0, keepdim=True)
         holes = ranges.new_zeros(()) if mask is None else (mask[:, 1:] & ~mask[:, :-1]).any()

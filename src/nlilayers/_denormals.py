@@ -35,7 +35,7 @@ def hide_denormals(
     if lowest is None or not lowest[0] < math.log(numbers.tiny / numbers.eps):
         return log_bias
     with torch.no_grad():
-        ranges = functional.score_range(queries, keys, scale, mask, mask).amax(0)
+        ranges = functional.score_range(queries, keys, scale, query_mask=mask, key_mask=mask).amax(0)
         apart = ranges.amax() if log_bias.ndim == 2 else ranges[:, None, None]
         # The range was computed in floating point too.
         lost = log_bias < own + 2 * math.log(numbers.eps) - 1.001 * apart

@@ -4,6 +4,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from nlilayers import functional
 from nlilayers._checks import require_features, require_positive
@@ -99,7 +100,8 @@ class AlignmentFactorization(nn.Module):
     other, and the caller must set its output to 0. NaN and infinity in padding would reach the gradients of the
     weights: set them to 0 first. The three machines are computed together as long as they are plain; each is called by
     itself, on differences and products rounded to the dtype of the words, where one of them has hooks, as
-    ``torch.nn.utils.prune`` and offloading give it, or was replaced. That takes longer.
+    ``torch.nn.utils.prune`` and offloading give it, or was replaced, or while all modules have hooks, as under a
+    counter of operations. That takes longer.
 
     Args:
         embed_dim: :math:`d`, the features of a word.
@@ -148,7 +150,8 @@ class AlignmentFactorization(nn.Module):
     def reset_parameters(self) -> None:
         r"""Draw the three machines anew, each for an output of variance 1 from many independent features of variance 1.
 
-        Their difference has variance 2, so that its machine starts from numbers smaller by :math:`\sqrt 2`.
+        Their difference has variance 2, so that its machine starts from numbers smaller by :math:`\sqrt 2`. It comes
+        after any ``reset_parameters`` of the machines themselves.
         """
         for machine in (self.concat, self.subtract, self.multiply):
             if isinstance(machine, FactorizationMachine):  # and no module that was put in its place
@@ -182,5 +185,5 @@ class AlignmentFactorization(nn.Module):
 
 def _computes_alone(machine: nn.Module) -> bool:
     """Whether a machine's parameters tell all that it does, forwards and backwards."""
-    watched = machine._backward_hooks or machine._backward_pre_hooks
+    watched = machine._backward_hooks or machine._backward_pre_hooks or _has_any_global_hook()  # type: ignore[no-untyped-call]
     return is_plain(machine, [FactorizationMachine.forward]) and not watched

@@ -93,7 +93,7 @@ def zero_padding(x: Tensor, mask: Tensor | None) -> Tensor:
         mask: real tokens, ``(batch, length)``; ``None`` means all.
 
     Shape:
-        ``(batch, length, features)`` → the same.
+        ``(batch, length, features)`` → the same: a new tensor, or ``x`` itself without a mask.
 
     Raises:
         TypeError: if ``x`` or ``mask`` is not a tensor.

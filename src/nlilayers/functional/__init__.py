@@ -34,8 +34,8 @@ from nlilayers.functional._priors import gaussian_bias as gaussian_bias
 from nlilayers.functional._priors import linear_bias as linear_bias
 from nlilayers.functional._priors import token_distances as token_distances
 from nlilayers.functional._priors import zipf_bias as zipf_bias
-from nlilayers.functional._window import discarded_mass_bound as discarded_mass_bound
 from nlilayers.functional._window import discarded_mass_certificate as discarded_mass_certificate
+from nlilayers.functional._window import largest_discarded_mass as largest_discarded_mass
 from nlilayers.functional._window import score_bound as score_bound
 from nlilayers.functional._window import score_range as score_range
 from nlilayers.functional._window import smallest_window as smallest_window
@@ -52,7 +52,6 @@ __all__ = [
     "char_ngram_embedding",
     "char_ngrams",
     "code_points",
-    "discarded_mass_bound",
     "discarded_mass_certificate",
     "distance_bias",
     "distance_buckets",
@@ -63,6 +62,7 @@ __all__ = [
     "gaussian_bias",
     "highway",
     "intra_alignment_weights",
+    "largest_discarded_mass",
     "linear_bias",
     "same_convolution",
     "score_bound",

@@ -44,12 +44,7 @@ def attention_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tenso
 
 
 def self_attention_weights(
-    scores: Tensor,
-    log_bias: Tensor | None = None,
-    mask: Tensor | None = None,
-    window: int | None = None,
-    *,
-    zero_rows: bool = True,
+    scores: Tensor, log_bias: Tensor | None = None, mask: Tensor | None = None, window: int | None = None
 ) -> Tensor:
     r"""Self-attention with a prior over the distance: Guo et al. 2019, Eqs 1 to 4 and 18 to 20.
 
@@ -64,12 +59,10 @@ def self_attention_weights(
         log_bias: :math:`\beta(i - j)`; ``None`` means 0, which is Eq 1. Where it is :math:`-\infty`, the weight is 0.
         mask: real tokens; ``None`` means all.
         window: the largest :math:`|i - j|` that is attended to; ``None`` means any.
-        zero_rows: whether rows of padding, and rows that have no token to attend to, are set to 0, for which the
-            biases are searched and all weights multiplied. Without, such rows hold finite numbers that mean nothing,
-            provided that no :math:`\beta(0)` is :math:`-\infty`.
 
     Shape:
-        ``(b, h, n, n)``, ``(n, n)`` or ``(h, n, n)``, ``(b, n)`` → ``(b, h, n, n)``.
+        ``(b, h, n, n)``, ``(n, n)`` or ``(h, n, n)``, ``(b, n)`` → ``(b, h, n, n)``; rows of padding, and rows that
+        have no token to attend to, are 0.
 
     Raises:
         TypeError: if the mask is not a tensor, or the window not an integer.
@@ -84,29 +77,47 @@ def self_attention_weights(
                   [0.3333, 0.3333, 0.3333],
                   [0.0000, 0.5000, 0.5000]]]])
     """
+    seen = _seen(scores, mask, window)
+    if log_bias is None:
+        return masked_softmax(scores, seen)
+    possible = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
+    seen = possible if seen is None else seen & possible
+    weights = _biased_softmax(scores, log_bias, seen)
+    return (weights * seen.any(-1, keepdim=True)).to(scores.dtype)
+
+
+def weights_with_themselves(
+    scores: Tensor, log_bias: Tensor, mask: Tensor | None = None, window: int | None = None
+) -> Tensor:
+    r""":func:`self_attention_weights` where no :math:`\beta(0)` is :math:`-\infty`, so that each word sees itself.
+
+    It need not search the biases, nor multiply all weights: rows of padding hold finite numbers that mean nothing.
+    """
+    return _biased_softmax(scores, log_bias, _seen(scores, mask, window)).to(scores.dtype)
+
+
+def _seen(scores: Tensor, mask: Tensor | None, window: int | None) -> Tensor | None:
+    """Which key each query may attend to, broadcasting to the scores; ``None`` means any."""
     require_mask("mask", mask, (scores.shape[0], scores.shape[3]))
     pairs = pair_mask(mask, mask)
     seen = None if pairs is None else pairs[:, None]
-    if window is not None:
-        require_lengths(window=window)
-        near = (token_distances(scores.shape[2], scores.shape[3], scores.device).abs() <= window)[None, None]
-        seen = near if seen is None else seen & near
-    if log_bias is None:
-        return masked_softmax(scores, seen)
-    if zero_rows:
-        possible = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
-        seen = possible if seen is None else seen & possible
+    if window is None:
+        return seen
+    require_lengths(window=window)
+    near = (token_distances(scores.shape[2], scores.shape[3], scores.device).abs() <= window)[None, None]
+    return near if seen is None else seen & near
+
+
+def _biased_softmax(scores: Tensor, log_bias: Tensor, seen: Tensor | None) -> Tensor:
+    """In at least float32: a prior may hold more digits than half-precision scores do."""
     # Added in half precision, a bias rounds the scores by its own size, which a softmax does not see.
     log_bias = log_bias.to(at_least_float32(torch.promote_types(scores.dtype, log_bias.dtype)))
     if seen is None:
         biased = scores + log_bias
     else:
-        has_real = seen.any(-1, keepdim=True)
         # It is the bias that is hidden: most have no axis of heads, and so fewer numbers than the scores.
-        biased = zero_masked(scores, seen) + hide_masked(log_bias, seen, has_real)
-    weights = biased.softmax(-1, dtype=at_least_float32(biased.dtype))
-    # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
-    return (weights * has_real if zero_rows else weights).to(scores.dtype)
+        biased = zero_masked(scores, seen) + hide_masked(log_bias, seen, seen.any(-1, keepdim=True))
+    return biased.softmax(-1, dtype=at_least_float32(biased.dtype))
 
 
 def attend(weights: Tensor, values: Tensor) -> Tensor:

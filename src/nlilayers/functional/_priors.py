@@ -140,10 +140,12 @@ def gaussian_bias(w: Tensor, b: Tensor, distances: Tensor) -> Tensor:
 def zipf_bias(distances: Tensor) -> Tensor:
     r"""The Zipf prior: Guo et al. 2019, Eq 18, whose factor :math:`1 / (|\delta| + 1)` is a bias inside the softmax.
 
+    Computed and returned in at least float32.
+
     .. math:: \beta(\delta) = -\ln(|\delta| + 1)
 
     Args:
-        distances: :math:`\delta = i - j`; integers give the default floating dtype, others their own.
+        distances: :math:`\delta = i - j`.
 
     Shape:
         any → the same.
@@ -155,8 +157,8 @@ def zipf_bias(distances: Tensor) -> Tensor:
         >>> zipf_bias(torch.tensor([-3, 0, 1])).exp()
         tensor([0.2500, 1.0000, 0.5000])
     """
-    floating = distances if distances.is_floating_point() else distances.to(torch.get_default_dtype())
-    return -torch.log1p(floating.abs())
+    floating = distances.dtype if distances.is_floating_point() else torch.get_default_dtype()
+    return -torch.log1p(distances.to(at_least_float32(floating)).abs())
 
 
 def linear_bias(w: Tensor, distances: Tensor) -> Tensor:

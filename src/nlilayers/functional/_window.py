@@ -15,7 +15,7 @@ from nlilayers._checks import require_lengths, require_tolerance
 from nlilayers._precision import at_least_float32
 
 
-def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0, key_mask: Tensor | None = None) -> Tensor:
+def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0, *, key_mask: Tensor | None = None) -> Tensor:
     r"""A number that no score of a query with a real key exceeds, by the Cauchy-Schwarz inequality.
 
     .. math::
@@ -51,6 +51,7 @@ def score_range(
     queries: Tensor,
     keys: Tensor,
     scale: float = 1.0,
+    *,
     query_mask: Tensor | None = None,
     key_mask: Tensor | None = None,
 ) -> Tensor:
@@ -138,7 +139,7 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
     return int(window[enough.to(torch.uint8).argmax(-1)].max())
 
 
-def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float | Tensor, *, holes: bool = False) -> float:
+def largest_discarded_mass(log_bias: Tensor, window: int, score_range: float | Tensor, *, holes: bool = False) -> float:
     r"""The largest mass that a window can cost a query, whatever the scores: :math:`\max_i \rho_i / (1 + \rho_i)`.
 
     With :math:`\rho_i = e^R\, T_i(D) / G_i(D)` of :func:`smallest_window`; no smaller bound holds for all scores.
@@ -160,9 +161,9 @@ def discarded_mass_bound(log_bias: Tensor, window: int, score_range: float | Ten
     Example::
 
         >>> import torch
-        >>> from nlilayers.functional import discarded_mass_bound, gaussian_bias
+        >>> from nlilayers.functional import largest_discarded_mass, gaussian_bias
         >>> log_bias = gaussian_bias(torch.tensor(0.1), torch.tensor(0.0), torch.arange(512))
-        >>> f"{discarded_mass_bound(log_bias, window=15, score_range=10.0):.1e}"
+        >>> f"{largest_discarded_mass(log_bias, window=15, score_range=10.0):.1e}"
         '6.2e-08'
     """
     require_lengths(window=window)
