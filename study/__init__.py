@@ -1,6 +1,6 @@
 """The study: every model on real pairs, against its paper and against public implementations.
 
-    python -m study --data DATA               # two cores: hours; what is done is kept, the same command goes on
+    python -m study --data DATA               # two cores: days; what is done is kept, the same command goes on
     python -m study --data DATA --budget gpu
 
 ``DATA/bench`` holds the pairs, ``DATA/corpora`` what the trained models are tested on besides, ``DATA`` the word

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from study import report
+from study.classes import classes
 from study.ensembles import ensembles
 from study.pairs import pairs
 from study.plan import ENCODED, VARIANTS, jobs
@@ -56,6 +57,7 @@ def main() -> None:
         starts(places)
         spreads(places)
         pairs(places)
+        classes(places)
     report.write()
     if not options.report and failed:
         sys.exit(f"{failed} runs failed; the same command tries them again")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nli_common.files import write_text
-from study.pages import alignments, claims, models, priors, transfer, tuning
+from study.pages import alignments, claims, classes, models, priors, transfer, tuning
 from study.plots import plot_alignments, plot_curves, plot_models
 from study.results import held_results
 
@@ -18,6 +18,6 @@ def write(folder: Path = PAGES) -> None:
         plot_curves(bench, found, folder / f"curves-{bench}.png")
     plot_models(found, folder / "models.png")
     plot_alignments(found, folder / "alignments.png")
-    for page in (models, claims, transfer, alignments, priors, tuning):
+    for page in (models, classes, claims, transfer, alignments, priors, tuning):
         name = page.__name__.rpartition(".")[2]
         write_text(folder / f"{name}.md", page.page(found))

@@ -68,6 +68,6 @@ def _fixed_seed() -> None:
 @pytest.fixture
 def kept_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the test, in which the study keeps its figures."""
-    for module in ("training", "tuning", "starts", "spreads", "pairs", "ensembles", "windows"):
+    for module in ("training", "tuning", "starts", "spreads", "pairs", "classes", "ensembles", "windows"):
         monkeypatch.setattr(f"study.{module}.RESULTS", tmp_path)
     return tmp_path

@@ -25,9 +25,10 @@ from scipy.stats import norm, spearmanr, ttest_ind, ttest_rel
 from study import __main__ as study_main
 from study import report, tuning
 from study.alignments import same_words, score_spread
+from study.classes import classes, held_classes
 from study.compare import FEWEST_SEEDS, Difference, difference, verdicts
 from study.ensembles import ensembles, held_ensemble
-from study.files import prepared
+from study.files import LABELS, prepared
 from study.markdown import NO_BREAK
 from study.pages import alignments, claims, models, priors, transfer
 from study.pages import tuning as tuning_page
@@ -37,10 +38,10 @@ from study.plan import (
     CLAIMS,
     ENCODED,
     ORDER,
-    OUTPUT_GATE,
     OWN_CLAIMS,
     PROTOCOL,
     SMALL,
+    TAKEN_APART,
     VARIANTS,
     WIDEST,
     Claim,
@@ -103,7 +104,7 @@ def test_claims_are_about_what_is_trained() -> None:
         trained = {(job.bench, job.variant) for job in jobs(budget)}
         assert all(
             ("sick", name) in trained
-            for claim in (*CLAIMS, *OUTPUT_GATE, *OWN_CLAIMS, *ORDER)
+            for claim in (*CLAIMS, *TAKEN_APART, *OWN_CLAIMS, *ORDER)
             for name in (claim.better, claim.worse)
         )
     assert {job.variant for job in jobs("cpu")} <= VARIANTS.keys()
@@ -113,7 +114,7 @@ def test_claims_are_about_what_is_trained() -> None:
 def test_a_cpu_trains_enough_to_decide_the_claims() -> None:
     seeds = Counter((job.bench, job.variant) for job in jobs("cpu"))
     assert WIDEST == ("gated CNN", "gated CNN, words alone")
-    sides = {name for claim in (*CLAIMS, *OUTPUT_GATE, *OWN_CLAIMS, *ORDER) for name in (claim.better, claim.worse)}
+    sides = {name for claim in (*CLAIMS, *TAKEN_APART, *OWN_CLAIMS, *ORDER) for name in (claim.better, claim.worse)}
     assert all(seeds[bench, name] >= FEWEST_SEEDS for bench in SMALL for name in sides.difference(WIDEST))
     assert [seeds[bench, "gated CNN"] for bench in ("sick", "snli22k", "mnli20k")] == [1, 0, 0]
     assert [seeds["snli22k", name] for name in ("DA", "ESIM", "GCNN 150, words", "GT, Zipf")] == [3, 1, 1, 0]
@@ -125,7 +126,7 @@ def test_a_cpu_trains_enough_to_decide_the_claims() -> None:
         "22 claims on two benches, one on snli22k and mnli20k, too; not the widest"
     )
     assert claims.decidable(OWN_CLAIMS, []) == 17, "7 claims on two benches, three of them on snli22k, too"
-    assert claims.decidable(OUTPUT_GATE, []) == 8
+    assert claims.decidable(TAKEN_APART, []) == 12
     assert claims.decidable(ORDER, []) == 22, (
         "ten on two benches, one of them on snli22k and mnli20k, too; not the widest"
     )
@@ -369,6 +370,20 @@ def test_every_figure_that_is_kept_is_of_the_plan() -> None:
     planned = {result_file(job): job for budget in ("cpu", "gpu") for job in jobs(budget)}
     found = [path for path in RESULTS.glob("*/*-seed*.json") if path.parent.name in BENCHES]
     assert found and not [path for path in found if path not in planned or kept(planned[path]) is None]
+
+
+@pytest.mark.parametrize("bench", BENCHES)
+def test_every_run_is_counted_class_by_class(bench: str) -> None:
+    counted = held_classes(bench)
+    found = {variant: runs for (name, variant), runs in held_results().items() if name == bench}
+    assert {variant: set(right) for variant, right in counted["right"].items()} == {
+        variant: {str(run["seed"]) for run in runs} for variant, runs in found.items()
+    }
+    for variant, runs in found.items():
+        for run in runs:
+            right = counted["right"][variant][str(run["seed"])]
+            assert sum(right.values()) == int(unpacked(run["right"], run["pairs"]).sum())
+            assert sum(counted["test"].values()) == run["pairs"]
 
 
 def test_runs_wait_until_their_family_is_tuned(kept_in: Path) -> None:
@@ -635,6 +650,13 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     pairs(places)
     counted = {name: sum(held_of(bench, name)["classes"].values()) for name in (bench.test, *bench.others.values())}
     assert counted == {bench.test: 40, **sizes}, "pairs without an answer left out"
+    classes(places)
+    labels = {split: [pair.label for pair in generated_pairs(n, split)] for split, n in (("train", 60), ("test", 40))}
+    of_class = Counter(label for label, hit in zip(labels["test"], right.tolist(), strict=True) if hit)
+    assert held_classes("snli22k") == {
+        **{split: Counter(of_split) for split, of_split in labels.items()},
+        "right": {"DA": {"0": {label: of_class[label] for label in set(labels["test"])}}},
+    }
     shared = [(word, pair.premise) for pair in generated_pairs(40, "test") for word in pair.hypothesis]
     even = [premise.count(word) / len(premise) for word, premise in shared if word in premise]
     assert result["same_words"]["even"] == pytest.approx(np.mean(even)), "of the test pairs"
@@ -655,8 +677,12 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     report.write(tmp_path / "pages")
     pages = {
         name: (tmp_path / "pages" / f"{name}.md").read_text(encoding="utf-8")
-        for name in ("models", "transfer", "alignments")
+        for name in ("models", "classes", "transfer", "alignments")
     }
+    shares = {label: 100 * of_class[label] / labels["test"].count(label) for label in LABELS}
+    assert f"| DA | {' | '.join(f'{share:.1f}{NO_BREAK}(1)' for share in shares.values())} |" in pages["classes"]
+    shares = {label: 100 * labels["train"].count(label) / 60 for label in LABELS}
+    assert f"| training pairs | {' | '.join(f'{share:.1f}' for share in shares.values())} |" in pages["classes"]
     assert f"| DA | {result['parameters']:,} | " in pages["models"]
     left = next(line for line in pages["models"].splitlines() if line.startswith("- `snli22k`: ")).split("; ")
     assert "DA (1, 2)" in left and "DA, intra-attention (0, 1, 2)" in left and "CAFE (0)" in left
@@ -667,6 +693,9 @@ def test_a_run_is_trained_tested_everywhere_and_kept(tmp_path: Path, kept_in: Pa
     share = 100 * sum(held["commonest"].values()) / held["shared_words"]
     words = " ".join(f"`{word}`" for word in held["commonest"])
     assert f"| snli22k | {held['shared_words']} | {words} | {share:.1f} % |" in pages["alignments"]
+    hold(kept_in, "snli22k/da-seed1", **(result | {"seed": 1, "pairs": 39}))
+    classes(places)
+    assert held_classes("snli22k")["right"]["DA"].keys() == {"0"}, "the other was tested on other pairs"
 
 
 def test_shared_words_and_known_premises_are_counted_as_by_hand(tmp_path: Path) -> None:

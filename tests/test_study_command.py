@@ -19,7 +19,7 @@ WITHOUT = [job for job in jobs("cpu") if job.variant not in {variant.name for va
 def command(kept_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """What is asked of the workers by a command line, whose result files are all still to come."""
     (tmp_path / "bench").mkdir()
-    for name in ("ensembles", "windows", "starts", "spreads", "pairs", "report.write"):
+    for name in ("ensembles", "windows", "starts", "spreads", "pairs", "classes", "report.write"):
         monkeypatch.setattr(f"study.__main__.{name}", lambda *_: None)
 
     def run(*options: str, failed: int = 0) -> tuple[list[Job], Places, int]:
