@@ -331,8 +331,12 @@ def test_a_failed_start_claims_nothing(tmp_path: Path) -> None:
 
 
 def test_a_compiled_model_learns_the_same(tmp_path: Path) -> None:
-    """Without dropout, whose random numbers are others when compiled."""
+    """Without dropout, whose random numbers are others when compiled.
+
+    With this seed the first batch's premises are not as long as its hypotheses, which would be compiled by themselves.
+    """
     options = ["train", *write_corpora(tmp_path), "--epochs", "2", "--hidden-size", "20", "--dropout", "0"]
+    options += ["--seed", "3"]
     weights = []
     for name, compiled in (("plain", []), ("compiled", ["--compile"])):
         done = run_script(*options, *compiled, "--output", tmp_path / name)

@@ -82,8 +82,7 @@ def self_attention_weights(
         return masked_softmax(scores, seen)
     possible = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
     seen = possible if seen is None else seen & possible
-    weights = _biased_softmax(scores, log_bias, seen)
-    return (weights * seen.any(-1, keepdim=True)).to(scores.dtype)
+    return _biased_softmax(scores, log_bias, seen) * seen.any(-1, keepdim=True)
 
 
 def weights_with_themselves(
@@ -93,7 +92,7 @@ def weights_with_themselves(
 
     It need not search the biases, nor multiply all weights: rows of padding hold finite numbers that mean nothing.
     """
-    return _biased_softmax(scores, log_bias, _seen(scores, mask, window)).to(scores.dtype)
+    return _biased_softmax(scores, log_bias, _seen(scores, mask, window))
 
 
 def _seen(scores: Tensor, mask: Tensor | None, window: int | None) -> Tensor | None:
@@ -109,7 +108,7 @@ def _seen(scores: Tensor, mask: Tensor | None, window: int | None) -> Tensor | N
 
 
 def _biased_softmax(scores: Tensor, log_bias: Tensor, seen: Tensor | None) -> Tensor:
-    """In at least float32: a prior may hold more digits than half-precision scores do."""
+    """The weights of the keys that are seen, computed in at least float32."""
     # Added in half precision, a bias rounds the scores by its own size, which a softmax does not see.
     log_bias = log_bias.to(at_least_float32(torch.promote_types(scores.dtype, log_bias.dtype)))
     if seen is None:
@@ -117,7 +116,9 @@ def _biased_softmax(scores: Tensor, log_bias: Tensor, seen: Tensor | None) -> Te
     else:
         # It is the bias that is hidden: most have no axis of heads, and so fewer numbers than the scores.
         biased = zero_masked(scores, seen) + hide_masked(log_bias, seen, seen.any(-1, keepdim=True))
-    return biased.softmax(-1, dtype=at_least_float32(biased.dtype))
+    weights = biased.softmax(-1, dtype=at_least_float32(biased.dtype))
+    # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
+    return weights.to(scores.dtype)
 
 
 def attend(weights: Tensor, values: Tensor) -> Tensor:
