@@ -45,7 +45,7 @@ WITHOUT_ROUNDING = frozenset(
     {"char_ngrams", "code_points", "distance_buckets", "fnv1a", "lengths_to_mask", "pair_mask", "token_distances"}
 )
 """Public functions of integers and truth values."""
-IN_DOUBLE = frozenset({"smallest_window", "discarded_mass_bound"})
+IN_DOUBLE = frozenset({"smallest_window", "largest_discarded_mass"})
 """Public functions that compute in float64 whatever comes, and return numbers of Python."""
 POLYNOMIAL = "StackedAlignment"
 """Its second block factorizes products of what the first has factorized, a high power of the words' numbers."""
