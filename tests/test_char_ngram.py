@@ -245,7 +245,7 @@ def test_a_member_of_an_enum_of_strings_is_its_string() -> None:
 
 
 def test_words_are_encoded_together_without_a_call_for_each_ngram() -> None:
-    """Each of these has eight. A call in Python takes as long as hundreds of additions of what is side by side."""
+    """Each of these words has eight."""
     letters = np.random.default_rng(0).choice(list("abcdefghijklmnopqrstuvwxyzé中"), (4_000, 12))
     words, layer, calls = ["".join(row) for row in letters], CharNgramEmbedding(30), 0
 
