@@ -143,8 +143,9 @@ def _unit(name: str, **options: Any) -> Variant:
 HALF_ABLATED = (
     _other_activation("output gate with ReLU", "gcnn"),
     _other_activation("no output gate, tanh", "no-output-gate"),
+    _cnn("residual GLU", convolution="residual-glu"),
 )
-"""Leaving the output gate out changes two things: each of them alone."""
+"""Two of the paper's ablations change two things each, the output gate's and the GLU's: one of them alone."""
 ABLATIONS = (
     _gt("no prior", locality="none"),
     _gt("Zipf", locality="zipf"),
@@ -161,7 +162,6 @@ ABLATIONS = (
     _cnn("no forget gate", convolution="no-forget-gate"),
     _cnn("no output gate", convolution="no-output-gate"),
     _cnn("GLU", convolution="glu"),
-    _cnn("residual GLU", convolution="residual-glu"),
     _cnn("no gates", convolution="cnn"),
     *HALF_ABLATED,
     _cafe("whole"),

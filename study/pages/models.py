@@ -134,8 +134,8 @@ def trained(results: Results) -> str:
         "to an hour per run; on `snli22k` and `mnli20k` three seeds of the models that train fastest "
         f"({'; '.join(QUICK)}; on `mnli20k` without those on an encoder) and one of the others, with the gated CNN at "
         "150 features only. Averaged models have three seeds, Decomposable Attention five, and none on `mnli20k`. "
-        "Ablations are on `snli10k` and `sick`, five seeds but for three of CAFE's and of those that take the output "
-        "gate's two changes apart; "
+        "Ablations are on `snli10k` and `sick`, five seeds but for three of CAFE's and of those that take the changes "
+        "of one of the gated CNN's apart; "
         "the Gaussian Transformer from Glorot's start is on `snli22k`, too. `snli58k` is left to the large budget."
     )
     left_over = "Missing runs, with their seeds, which `make study DATA=folder ENCODER=folder` trains:"
