@@ -114,7 +114,7 @@ class GatedCNN(nn.Module):
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
         a, b = self.represent(premise), self.represent(hypothesis)  # Eq 4
-        alpha, beta = self.align(a, b, premise.mask, hypothesis.mask)  # Eqs 5, 6, by their letters
+        alpha, beta = self.align(a, b, premise.mask, hypothesis.mask)  # Eqs 5, 6: the layer's beta is their alpha
         v_a = self.aggregate(compare(a, alpha), premise.mask)  # Eqs 7, 8
         v_b = self.aggregate(compare(b, beta), hypothesis.mask)
         logits: Tensor = self.classify(torch.cat([v_a, v_b], dim=-1))

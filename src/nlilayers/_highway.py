@@ -21,8 +21,8 @@ class Highway(nn.Module):
     :math:`P` is the identity where the widths match, and a linear layer of its own where they do not: only the first
     layer's can differ. (The paper calls that projection nonlinear; its parameter counts imply that there is one, and
     one author's code has it linear, which is the default here.) The gates' biases start at -3, so that a layer first
-    passes on 95 per cent of what enters. There is no mask: a padded position affects no other, and is not 0 when it
-    leaves, though it was when it entered.
+    passes on 95 per cent of what enters. There is no mask: a padded position affects no other, and need not be 0
+    when it leaves, though it was when it entered.
 
     Args:
         in_features: features that enter.

@@ -161,7 +161,7 @@ def largest_discarded_mass(log_bias: Tensor, window: int, score_range: float | T
     Example::
 
         >>> import torch
-        >>> from nlilayers.functional import largest_discarded_mass, gaussian_bias
+        >>> from nlilayers.functional import gaussian_bias, largest_discarded_mass
         >>> log_bias = gaussian_bias(torch.tensor(0.1), torch.tensor(0.0), torch.arange(512))
         >>> f"{largest_discarded_mass(log_bias, window=15, score_range=10.0):.1e}"
         '6.2e-08'
