@@ -18,7 +18,10 @@ settings.register_profile(
 settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
-_LONG = ("test_faults", "test_processes", "test_sequence_layers", "test_study", "test_training")
+_LONG = {
+    f"test_{name}"
+    for name in ("faults", "processes", "recurrent", "sequence_layers", "study", "training", "unread", "wheel")
+}
 
 # What trains within a test is compared, number by number, with what trains on the CPU; Accelerate reads this once.
 os.environ["ACCELERATE_USE_CPU"] = "true"

@@ -327,10 +327,10 @@ def test_compiles(layer: Layer, device: str) -> None:
 
 @every_layer
 def test_exports(layer: Layer, device: str) -> None:
-    """ONNX is made of the same program, since each export takes seconds."""
+    """ONNX is made of the same program, since each export takes seconds, and of one layer of each family."""
     model = layer.on(device)
     program = laws.exports(model, lambda size: layer.sizes(size, device))
-    if device == "cpu":
+    if device == "cpu" and layer.backend == "inductor":
         laws.onnx_by_export_agrees(model, lambda size: layer.sizes(size, device), program)
 
 
