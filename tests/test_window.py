@@ -583,10 +583,8 @@ def test_keys_and_queries_of_padding_have_no_share_in_the_bounds(seed: int, shif
     q, k, mask = normal(seed, 2, 3, 5, 4), normal(seed + 1, 2, 3, 9, 4) + shift, normal(seed + 2, 2, 9) > -0.5
     mask[:, 0] = True
     far = torch.where(mask[:, None, :, None], k, 1e6)
-    bound, spread = (
-        functional.score_bound(q, far, 0.7, key_mask=mask),
-        functional.score_range(q, far, 0.7, key_mask=mask),
-    )
+    bound = functional.score_bound(q, far, 0.7, key_mask=mask)
+    spread = functional.score_range(q, far, 0.7, key_mask=mask)
     words = mask[:, :5]
     asked = functional.score_range(
         torch.where(words[:, None, :, None], q, 1e6), far, 0.7, query_mask=words, key_mask=mask

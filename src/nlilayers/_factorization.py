@@ -185,5 +185,6 @@ class AlignmentFactorization(nn.Module):
 
 def _computes_alone(machine: nn.Module) -> bool:
     """Whether a machine's parameters tell all that it does, forwards and backwards."""
+    # What all modules have has no public name.
     watched = machine._backward_hooks or machine._backward_pre_hooks or _has_any_global_hook()  # type: ignore[no-untyped-call]
     return is_plain(machine, [FactorizationMachine.forward]) and not watched

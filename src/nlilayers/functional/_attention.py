@@ -82,7 +82,8 @@ def self_attention_weights(
         return masked_softmax(scores, seen)
     possible = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
     seen = possible if seen is None else seen & possible
-    return _biased_softmax(scores, log_bias, seen) * seen.any(-1, keepdim=True)
+    has_seen = seen.any(-1, keepdim=True)
+    return _biased_softmax(scores, log_bias, seen, has_seen) * has_seen
 
 
 def weights_with_themselves(
@@ -92,7 +93,9 @@ def weights_with_themselves(
 
     It need not search the biases, nor multiply all weights: rows of padding hold finite numbers that mean nothing.
     """
-    return _biased_softmax(scores, log_bias, _seen(scores, mask, window))
+    seen = _seen(scores, mask, window)
+    has_seen = None if seen is None else seen.any(-1, keepdim=True)
+    return _biased_softmax(scores, log_bias, seen, has_seen)
 
 
 def _seen(scores: Tensor, mask: Tensor | None, window: int | None) -> Tensor | None:
@@ -107,15 +110,15 @@ def _seen(scores: Tensor, mask: Tensor | None, window: int | None) -> Tensor | N
     return near if seen is None else seen & near
 
 
-def _biased_softmax(scores: Tensor, log_bias: Tensor, seen: Tensor | None) -> Tensor:
-    """The weights of the keys that are seen, computed in at least float32."""
+def _biased_softmax(scores: Tensor, log_bias: Tensor, seen: Tensor | None, has_seen: Tensor | None) -> Tensor:
+    """The weights of the keys that are seen, by queries that have seen one or not, computed in at least float32."""
     # Added in half precision, a bias rounds the scores by its own size, which a softmax does not see.
     log_bias = log_bias.to(at_least_float32(torch.promote_types(scores.dtype, log_bias.dtype)))
-    if seen is None:
+    if seen is None or has_seen is None:
         biased = scores + log_bias
     else:
         # It is the bias that is hidden: most have no axis of heads, and so fewer numbers than the scores.
-        biased = zero_masked(scores, seen) + hide_masked(log_bias, seen, seen.any(-1, keepdim=True))
+        biased = zero_masked(scores, seen) + hide_masked(log_bias, seen, has_seen)
     weights = biased.softmax(-1, dtype=at_least_float32(biased.dtype))
     # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
     return weights.to(scores.dtype)
