@@ -26,7 +26,7 @@ from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.script import NumClasses, Script
 from nli_common.transformer import FlatPrior, Residual, SeparableConvolution
-from nlilayers.functional import attend, attention_scores
+from nlilayers.functional import dot_scores, weighted_sum
 from nlilayers.masking import masked_max, masked_mean, masked_softmax, zero_padding
 from paper_tables.gaussian_transformer import TABLES
 
@@ -290,14 +290,14 @@ class InterAttention(nn.Module):
     def forward(self, x: Tensor, other: Tensor, other_mask: Tensor) -> Tensor:
         """What words ``(b, n, d)`` see in those of the other sentence, ``(b, m, d)``: ``(b, n, d)``."""
         weights = self.dropout(self.weights(x, other, other_mask))
-        seen = attend(weights, self._by_head(self.value(other)))
+        seen = weighted_sum(weights, self._by_head(self.value(other)))
         y: Tensor = self.output(rearrange(seen, "b h n d -> b n (h d)"))
         return y
 
     def weights(self, x: Tensor, other: Tensor, other_mask: Tensor) -> Tensor:
         """The weights behind it, ``(b, h, n, m)``."""
         queries, keys = self._by_head(self.query(x)), self._by_head(self.key(other))
-        return masked_softmax(attention_scores(queries, keys, queries.shape[-1] ** -0.5), other_mask)
+        return masked_softmax(dot_scores(queries, keys, queries.shape[-1] ** -0.5), other_mask)
 
     def _by_head(self, x: Tensor) -> Tensor:
         return rearrange(x, "b n (h d) -> b h n d", h=self.num_heads)

@@ -293,9 +293,7 @@ FUNCTIONS: Mapping[str, Case] = {
         terms=lambda _, x, y, b, w, v: _three_squares(x, y, v, v[:FEATURES], v[FEATURES:]),
     ),
     "alignment_weights": _function(functional.alignment_weights, "~b n m", "?b n", "?b m"),
-    "attend": _function(functional.attend, "b h n m", "b h m e"),
     "attend_windows": _function(functional.attend_windows, "b h k w u", "b h r e"),
-    "attention_scores": _function(functional.attention_scores, "b h n e", "b h m e"),
     "char_ngram_embedding": _function(functional.char_ngram_embedding, "#b n", "v e"),
     "discarded_mass_certificate": _function(functional.discarded_mass_certificate, "~b n", "~b n", "~b n"),
     "distance_bias": _function(

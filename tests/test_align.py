@@ -271,7 +271,7 @@ def test_sentences_that_do_not_fit_are_refused() -> None:
 def test_vectors_of_two_dtypes_are_refused_in_either_order(dtypes: tuple[torch.dtype, torch.dtype]) -> None:
     first, second = (torch.ones(1, 2, 3, dtype=dtype) for dtype in dtypes)
     for a, b in ((first, second), (second, first)):
-        for scores in (lambda a, b: DecomposableAlign()(a, b), functional.attention_scores):
+        for scores in (lambda a, b: DecomposableAlign()(a, b), functional.dot_scores):
             with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
                 scores(a, b)
 

@@ -113,8 +113,8 @@ def test_one_literal_head_equals_the_loop(device: str, build, beta, sentence: Se
     """Eqs 1 to 4 and 18 to 20 as printed: words are their own queries, keys and values, and the scale is 1."""
     there, prior = sentence.to(device), exact(build())
     x, n = there.x[:, None], there.x.shape[1]
-    a = functional.self_attention_weights(functional.attention_scores(x, x), prior(n, n).to(device), there.mask, window)
-    ours = functional.attend(a, x)[:, 0].cpu()
+    a = functional.self_attention_weights(functional.dot_scores(x, x), prior(n, n).to(device), there.mask, window)
+    ours = functional.weighted_sum(a, x)[:, 0].cpu()
     for b, mask in enumerate(sentence.mask):
         words, positions = sentence.x[b][mask].tolist(), mask.nonzero()[:, 0].tolist()
         expected = oracles.self_attention(words, words, words, positions, beta, 1.0, window)
@@ -189,7 +189,7 @@ def test_a_prior_of_fewer_axes_is_one_for_all_that_it_lacks(shape: tuple[int, ..
     """Also in blocks, for the prior of three of which they ask; where it holds for all, that is no prior."""
     layer, x = attention(prior=Shaped(*shape), window=None), normal(1, HEADS, length, EMBED_DIM)
     q, k, _ = layer.in_proj(x).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
-    scores = functional.attention_scores(q, k, layer.scale) + Shaped(*shape)(length, length)
+    scores = functional.dot_scores(q, k, layer.scale) + Shaped(*shape)(length, length)
     assert_close(layer.attention_weights(x), scores.softmax(-1))
     if shape in ((), (1,), (1, 1)):
         narrow, plain = (attention(prior=prior, window=3) for prior in (Shaped(*shape), NoPrior()))
@@ -358,10 +358,12 @@ def test_gradients_of_w_and_b_are_the_papers_covariances(seed: int, w: float, c:
 def test_values_are_averaged_linearly_within_their_hull(seed: int, window: int | None) -> None:
     a = weights(normal(seed, 7, 7), gaussian(0.3, -0.2, 7), window)[None, None]
     v, u = normal(seed + 1, 1, 1, 7, 2), normal(seed + 2, 1, 1, 7, 2)
-    y = functional.attend(a, v)
-    assert_close(functional.attend(a, 2 * v - 3 * u), 2 * y - 3 * functional.attend(a, u), atol=1e-12, rtol=1e-12)
+    y = functional.weighted_sum(a, v)
+    assert_close(
+        functional.weighted_sum(a, 2 * v - 3 * u), 2 * y - 3 * functional.weighted_sum(a, u), atol=1e-12, rtol=1e-12
+    )
     assert torch.all(y <= v.amax(2, keepdim=True) + 1e-12) and torch.all(y >= v.amin(2, keepdim=True) - 1e-12)
-    assert_close(functional.attend(a, torch.ones_like(v)), torch.ones_like(v), atol=1e-12, rtol=0)
+    assert_close(functional.weighted_sum(a, torch.ones_like(v)), torch.ones_like(v), atol=1e-12, rtol=0)
 
 
 @given(sentence=SENTENCES, seed=strategies.seeds)
@@ -425,8 +427,8 @@ def test_one_head_with_identity_projections_is_the_literal_equation(sentence: Se
     layer.out_proj.weight.data = torch.eye(EMBED_DIM).double()
     x = sentence.x[:, None]
     n = x.shape[2]
-    a = functional.self_attention_weights(functional.attention_scores(x, x), layer.prior(n, n), sentence.mask)
-    expected = functional.attend(a, x)[:, 0]
+    a = functional.self_attention_weights(functional.dot_scores(x, x), layer.prior(n, n), sentence.mask)
+    expected = functional.weighted_sum(a, x)[:, 0]
     assert_close(layer(sentence.x, sentence.mask), expected, atol=1e-12, rtol=1e-12)
     assert torch.equal(layer.attention_weights(sentence.x, sentence.mask), a)
 
@@ -561,7 +563,7 @@ def test_rows_that_are_not_zeroed_are_the_same_for_real_words_and_finite_for_pad
 ) -> None:
     sentence = sentence.to(device)
     n, mask = sentence.x.shape[1], sentence.mask
-    scores, log_bias = functional.attention_scores(sentence.x[:, None], sentence.x[:, None]), build()(n, n).to(device)
+    scores, log_bias = functional.dot_scores(sentence.x[:, None], sentence.x[:, None]), build()(n, n).to(device)
     zeroed = functional.self_attention_weights(scores, log_bias, mask, window)
     as_they_are = weights_with_themselves(scores, log_bias, mask, window)
     rows = mask[:, None].expand(as_they_are.shape[:3])
@@ -608,7 +610,7 @@ def test_a_prior_may_give_numbers_of_any_type(dtype: torch.dtype, window: int | 
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_prior_keeps_the_digits_that_the_scores_have_not(masked: bool) -> None:
     x, mask = normal(0, 1, 6, EMBED_DIM).float(), torch.arange(6)[None] < 4 if masked else None
-    scores = functional.attention_scores(x[:, None], x[:, None])
+    scores = functional.dot_scores(x[:, None], x[:, None])
 
     def weights(constant: float) -> Tensor:
         return functional.self_attention_weights(scores, OfType(torch.float64, constant)(6, 6), mask)
@@ -691,10 +693,8 @@ def test_module_equals_function(sentence: Sentences) -> None:
     layer = attention(bias=True, window=2)
     q, k, v = (p.unflatten(2, (HEADS, -1)).transpose(1, 2) for p in layer.in_proj(sentence.x).chunk(3, -1))
     n = sentence.x.shape[1]
-    a = functional.self_attention_weights(
-        functional.attention_scores(q, k, layer.scale), layer.prior(n, n), sentence.mask, 2
-    )
-    y = layer.out_proj(functional.attend(a, v).transpose(1, 2).flatten(2))
+    a = functional.self_attention_weights(functional.dot_scores(q, k, layer.scale), layer.prior(n, n), sentence.mask, 2)
+    y = layer.out_proj(functional.weighted_sum(a, v).transpose(1, 2).flatten(2))
     ours = layer(sentence.x, sentence.mask)
     assert_close(ours[sentence.mask], y[sentence.mask], atol=1e-12, rtol=1e-12)
 

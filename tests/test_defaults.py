@@ -60,5 +60,5 @@ def test_a_highway_is_rectified() -> None:
 
 def test_the_equations() -> None:
     x: Tensor = normal(0, 2, 3, 5, 4)
-    assert torch.equal(functional.attention_scores(x, x), functional.attention_scores(x, x, 1.0))
+    assert torch.equal(functional.dot_scores(x, x), functional.dot_scores(x, x, 1.0))
     assert torch.equal(functional.sinusoidal_encoding(3, 4), functional.sinusoidal_encoding(3, 4, 1))

@@ -46,7 +46,7 @@ class Matched(nn.Module):
     def forward(self, a: Tensor, b: Tensor, a_mask: Tensor, b_mask: Tensor) -> Tensor:
         a, b = self.context(a, a_mask), self.context(b, b_mask)
         beta, alpha = self.align(a, b, a_mask, b_mask)
-        scores = functional.attention_scores(beta, alpha)
+        scores = functional.dot_scores(beta, alpha)
         return masking.masked_mean(beta, a_mask) * masking.masked_max(alpha, b_mask) + scores.mean()
 
 

@@ -292,18 +292,16 @@ def test_a_factorization_is_vectorised_and_compiled_under_autocast(device: str) 
 
 def test_float16_weights_are_those_of_float32_scores(device: str) -> None:
     q, k = (normal(s, 1, 1, 7, 4, scale=9.0).to(device, torch.float16) for s in (0, 1))
-    scores = functional.attention_scores(q, k)
+    scores = functional.dot_scores(q, k)
     assert scores.dtype == torch.float32
-    assert torch.equal(scores, functional.attention_scores(q.float(), k.float()))
+    assert torch.equal(scores, functional.dot_scores(q.float(), k.float()))
     few = torch.zeros(4, 12, dtype=torch.float32, device=device)
     for scale in (30**-0.5, -3.0):
-        assert torch.equal(
-            functional.attention_scores(q, k, scale), functional.attention_scores(q.float(), k.float(), scale)
-        )
+        assert torch.equal(functional.dot_scores(q, k, scale), functional.dot_scores(q.float(), k.float(), scale))
         blocks = functional.windowed_scores(q, k, few, scale=scale)
         assert torch.equal(blocks, functional.windowed_scores(q.float(), k.float(), few, scale=scale))
     large, small = torch.full_like(q, 1000.0), torch.full_like(k, 2**-10)
-    assert torch.all(functional.attention_scores(large, small, 100.0) == 1000 * 100 * 4 * 2**-10)
+    assert torch.all(functional.dot_scores(large, small, 100.0) == 1000 * 100 * 4 * 2**-10)
 
 
 def test_far_positions_are_right_to_the_last_digit_of_float32(device: str) -> None:

@@ -189,7 +189,7 @@ def test_what_is_no_number_is_never_said_to_lose_nothing() -> None:
 @given(seed=strategies.seeds, scale=st.floats(-2, 2), size=st.floats(0.01, 100))
 def test_no_score_exceeds_its_bound(seed: int, scale: float, size: float) -> None:
     q, k = normal(seed, 2, 3, 9, 4, scale=size), normal(seed + 1, 2, 3, 9, 4) + 5
-    scores = functional.attention_scores(q, k, scale)
+    scores = functional.dot_scores(q, k, scale)
     slack = 1e-12 * (1 + scores.abs().max())
     assert torch.all(scores.amax(3) <= functional.score_bound(q, k, scale) + slack)
     spread = (scores.amax(3) - scores.amin(3)).amax(2)
@@ -206,7 +206,7 @@ def test_what_all_keys_share_widens_no_bound(seed: int, keys: int, shift: float)
     assert_close(functional.score_bound(q, k + shared, 0.7), functional.score_bound(q, k, 0.7) + added)
     assert_close(functional.score_range(q, k + shared, 0.7), functional.score_range(q, k, 0.7))
     if keys == 1:
-        assert_close(functional.score_bound(q, k, 0.7), functional.attention_scores(q, k, 0.7)[..., 0])
+        assert_close(functional.score_bound(q, k, 0.7), functional.dot_scores(q, k, 0.7)[..., 0])
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -239,8 +239,8 @@ def case(number: int) -> tuple[Tensor, Tensor, Tensor, GaussianPrior, Tensor]:
 
 def dense(q: Tensor, k: Tensor, v: Tensor, prior: nn.Module, mask: Tensor) -> Tensor:
     n = q.shape[2]
-    weights = functional.self_attention_weights(functional.attention_scores(q, k, 0.5), prior(n, n), mask)
-    return functional.attend(weights, v)
+    weights = functional.self_attention_weights(functional.dot_scores(q, k, 0.5), prior(n, n), mask)
+    return functional.weighted_sum(weights, v)
 
 
 def windowed(q: Tensor, k: Tensor, v: Tensor, prior: nn.Module, mask: Tensor, window: int) -> Tensor:
@@ -289,7 +289,7 @@ def test_a_thousand_sentences_lose_no_more_than_the_tolerance(hundred: int) -> N
 def test_the_certificate_is_never_below_what_was_lost(number: int, window: int) -> None:
     q, k, _, prior, mask = case(number)
     n = q.shape[2]
-    scores = functional.attention_scores(q, k, 0.5) + prior(n, n)
+    scores = functional.dot_scores(q, k, 0.5) + prior(n, n)
     distance = functional.token_distances(n).abs()
     weights = masking.masked_softmax(scores, mask[:, None, None, :])
     lost = (weights * (distance > window)).sum(3)
@@ -304,7 +304,7 @@ def test_the_certificate_is_never_below_what_was_lost(number: int, window: int) 
 def test_the_certificate_falls_with_the_window(number: int) -> None:
     q, k, _, prior, mask = case(number)
     n = q.shape[2]
-    scores, bound = functional.attention_scores(q, k, 0.5) + prior(n, n), functional.score_bound(q, k, 0.5)
+    scores, bound = functional.dot_scores(q, k, 0.5) + prior(n, n), functional.score_bound(q, k, 0.5)
     distance = functional.token_distances(n).abs()
     certificates = []
     for window in range(n):
@@ -334,10 +334,10 @@ def test_blocks_with_a_cut_equal_a_band_of_the_whole_matrix(number: int, window:
     log_bias = prior(3 * size, 3 * size)[size : 2 * size].masked_fill(distances.abs() > window, -math.inf)
     scores = functional.windowed_scores(q, k, log_bias, mask, 0.5)
     ours = functional.attend_windows(scores.softmax(-1), v)
-    weights = functional.self_attention_weights(functional.attention_scores(q, k, 0.5), prior(n, n), mask, window)
+    weights = functional.self_attention_weights(functional.dot_scores(q, k, 0.5), prior(n, n), mask, window)
     real = mask[:, None, :, None]
     assert torch.all(ours.isfinite())
-    assert_close(ours.masked_fill(~real, 0), functional.attend(weights, v), atol=1e-10, rtol=1e-10)
+    assert_close(ours.masked_fill(~real, 0), functional.weighted_sum(weights, v), atol=1e-10, rtol=1e-10)
 
 
 def attention(window: int | str | None = "auto", seed: int = 0, **options) -> GaussianSelfAttention:
@@ -445,7 +445,7 @@ def test_a_certificate_counts_the_words_beyond_the_window(dtype: torch.dtype, pa
     distance = functional.token_distances(length).abs()
     q, k, _ = layer.in_proj(masking.zero_padding(x, mask)).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
     beta = layer.prior(length, length)
-    scores = functional.attention_scores(q, k, layer.scale) + beta
+    scores = functional.dot_scores(q, k, layer.scale) + beta
     near = real[:, None, None, :] & (distance <= 16)
     sums = scores.masked_fill(~near, -math.inf).logsumexp(3)
     count = (real[:, None] & (distance > 16)).sum(2).double()
@@ -470,7 +470,7 @@ def test_the_layers_certificate_is_the_functions(dtype: torch.dtype) -> None:
     distance = functional.token_distances(200).abs()
     q, k, _ = layer.in_proj(masking.zero_padding(x, mask)).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
     near = mask[:, None, None, :] & (distance <= 8)
-    scores = functional.attention_scores(q, k, 3.0) + Strict()(200, 200)
+    scores = functional.dot_scores(q, k, 3.0) + Strict()(200, 200)
     sums = scores.masked_fill(~near, -math.inf).logsumexp(3)
     tail = Strict()(1, 200)[0, 9:].logsumexp(0) + math.log(2)
     expected = functional.discarded_mass_certificate(sums, functional.score_bound(q, k, 3.0, key_mask=mask), tail)
@@ -511,7 +511,7 @@ def test_a_prior_that_has_to_be_told_both_lengths_has_a_certificate() -> None:
 
 def test_one_real_key_is_its_own_centre() -> None:
     q, k, mask = normal(0, 1, 2, 5, 4), normal(1, 1, 2, 6, 4), torch.arange(6)[None] == 2
-    assert_close(functional.score_bound(q, k, 1.0, key_mask=mask), functional.attention_scores(q, k)[..., 2])
+    assert_close(functional.score_bound(q, k, 1.0, key_mask=mask), functional.dot_scores(q, k)[..., 2])
     assert torch.all(functional.score_range(q, k, key_mask=mask) < 1e-12)
 
 
@@ -950,10 +950,12 @@ def test_heads_of_their_own_widths_equal_the_whole_matrix(window: int | str, len
             y = model(x, mask)
         else:
             q, k, v = model.in_proj(x).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
-            scores = functional.attention_scores(q, k, model.scale) + prior(600)
+            scores = functional.dot_scores(q, k, model.scale) + prior(600)
             seen = torch.ones(2, 1, 1, 600, dtype=torch.bool) if mask is None else mask[:, None, None]
             weights = masking.masked_softmax(scores, seen if near is None else seen & near)
-            y = masking.zero_padding(model.out_proj(functional.attend(weights, v).transpose(1, 2).flatten(2)), mask)
+            y = masking.zero_padding(
+                model.out_proj(functional.weighted_sum(weights, v).transpose(1, 2).flatten(2)), mask
+            )
         y.backward(normal(2, *y.shape))
         results.append([y.detach(), x.grad, *(p.grad.clone() for p in model.parameters())])
         x.grad = None

@@ -28,7 +28,7 @@ from nlilayers import (
     LinearPrior,
     ZipfPrior,
 )
-from nlilayers.functional import attention_scores, gaussian_bias, self_attention_weights
+from nlilayers.functional import dot_scores, gaussian_bias, self_attention_weights
 
 # %%
 # Width and peak
@@ -168,7 +168,7 @@ x = torch.stack([vectors[word.lower()] for word in sentence])[
     None, None
 ]  # (batch, heads, words, features)
 
-scores = attention_scores(x, x)
+scores = dot_scores(x, x)
 prior = GaussianPrior(w=0.125, b=-0.125)
 weights = {
     "without a prior (Eq 1)": self_attention_weights(scores),

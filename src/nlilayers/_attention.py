@@ -176,7 +176,7 @@ class GaussianSelfAttention(nn.Module):
         window = self._window_in_blocks(queries, keys, mask)
         if window is None:
             weights = self._weights(queries, keys, mask, zero_rows=not lets_see_itself(self.prior))
-            y = _side_by_side(functional.attend(self.dropout(weights), values))
+            y = _side_by_side(functional.weighted_sum(self.dropout(weights), values))
         else:
             y = self._in_passages(projected, mask, self._block_bias(window, queries, keys, mask))
         # With a bias, what leaves out_proj is not 0 where its input is.
@@ -223,7 +223,7 @@ class GaussianSelfAttention(nn.Module):
         if window is None:
             return queries.new_zeros(queries.shape[:3], dtype=dtype)
         with without_autocast(queries):
-            scores = functional.attention_scores(queries.to(dtype), keys.to(dtype), self.scale)
+            scores = functional.dot_scores(queries.to(dtype), keys.to(dtype), self.scale)
         weights = functional.self_attention_weights(scores, self._log_bias(*scores.shape[2:]), mask)
         far = functional.token_distances(scores.shape[2], scores.shape[3], scores.device).abs() > window
         return (weights * far).sum(-1)
@@ -250,7 +250,7 @@ class GaussianSelfAttention(nn.Module):
         return join_passages(views, size)
 
     def _weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None, *, zero_rows: bool) -> Tensor:
-        scores = functional.attention_scores(queries, keys, self.scale)
+        scores = functional.dot_scores(queries, keys, self.scale)
         log_bias = self._log_bias(*scores.shape[2:])
         log_bias = hide_denormals(log_bias, _diagonal(log_bias), queries, keys, mask, self.scale)
         weigh = functional.self_attention_weights if zero_rows else weights_with_themselves

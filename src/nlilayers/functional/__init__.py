@@ -13,8 +13,6 @@ tensor([[ 0, -1, -2],
 from nlilayers.functional._align import align as align
 from nlilayers.functional._align import alignment_weights as alignment_weights
 from nlilayers.functional._align import intra_alignment_weights as intra_alignment_weights
-from nlilayers.functional._attention import attend as attend
-from nlilayers.functional._attention import attention_scores as attention_scores
 from nlilayers.functional._attention import self_attention_weights as self_attention_weights
 from nlilayers.functional._char_ngram import char_ngram_embedding as char_ngram_embedding
 from nlilayers.functional._char_ngram import char_ngrams as char_ngrams
@@ -46,9 +44,7 @@ __all__ = [
     "align",
     "alignment_factorization",
     "alignment_weights",
-    "attend",
     "attend_windows",
-    "attention_scores",
     "char_ngram_embedding",
     "char_ngrams",
     "code_points",

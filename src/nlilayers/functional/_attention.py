@@ -9,38 +9,8 @@ from nlilayers._checks import require_lengths, require_mask
 from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
 from nlilayers._zeroing import zero_masked
-from nlilayers.functional._dot_product import scaled_scores, weighted_sum
 from nlilayers.functional._priors import token_distances
 from nlilayers.masking import masked_softmax, pair_mask
-
-
-def attention_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
-    r"""Scaled dot products of every query and key in each head: inside the softmax of Guo et al. 2019, Eq 1.
-
-    .. math:: s_{ij} = \tau\, q_i^\top k_j
-
-    The paper prints :math:`\tau = 1`; the Transformer it builds on has :math:`\tau = 1/\sqrt d`, with the features
-    :math:`d` of a head.
-
-    Args:
-        queries: :math:`q`.
-        keys: :math:`k`.
-        scale: :math:`\tau`.
-
-    Shape:
-        ``(b, h, n, d)``, ``(b, h, m, d)`` → ``(b, h, n, m)``.
-
-    Raises:
-        RuntimeError: if the axes do not match.
-
-    Example::
-
-        >>> import torch
-        >>> from nlilayers.functional import attention_scores
-        >>> attention_scores(torch.tensor([[[[1.0, 2.0]]]]), torch.tensor([[[[3.0, 4.0], [0.0, 1.0]]]]), scale=0.5)
-        tensor([[[[5.5000, 1.0000]]]])
-    """
-    return scaled_scores(queries, keys, scale)
 
 
 def self_attention_weights(
@@ -122,26 +92,3 @@ def _biased_softmax(scores: Tensor, log_bias: Tensor, seen: Tensor | None, has_s
     weights = biased.softmax(-1, dtype=at_least_float32(biased.dtype))
     # A prior may hold more digits than half-precision scores do: they are dropped after the softmax.
     return weights.to(scores.dtype)
-
-
-def attend(weights: Tensor, values: Tensor) -> Tensor:
-    r"""The sums of Guo et al. 2019, Eqs 1 to 4, in each head: :math:`y_i = \sum_j A_{ij} v_j`.
-
-    Args:
-        weights: :math:`A`.
-        values: :math:`v`; padded positions hold finite numbers (0, say).
-
-    Shape:
-        ``(b, h, n, m)``, ``(b, h, m, d)`` → ``(b, h, n, d)``.
-
-    Raises:
-        RuntimeError: if the axes do not match.
-
-    Example::
-
-        >>> import torch
-        >>> from nlilayers.functional import attend
-        >>> attend(torch.tensor([[[[0.5, 0.5]]]]), torch.tensor([[[[1.0], [3.0]]]]))
-        tensor([[[[2.]]]])
-    """
-    return weighted_sum(weights, values)

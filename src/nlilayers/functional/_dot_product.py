@@ -6,17 +6,19 @@ from torch import Tensor
 from nlilayers._precision import are_float16, product
 
 
-def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
-    r"""Decomposed attention scores: Parikh et al. 2016, Eq 1 (and Eq 6, with one sentence on both sides).
+def dot_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
+    r"""Dot products of every query and every key: Parikh et al. 2016, Eqs 1 and 6; Guo et al. 2019, Eq 1.
 
-    .. math:: e_{ij} = F(\bar a_i)^\top F(\bar b_j)
+    .. math:: s_{ij} = \tau\, q_i^\top k_j
 
-    Scores of float16 vectors, or under autocast to float16, are computed and returned in float32: float16 holds no
-    number above 65,504.
+    Both papers print :math:`\tau = 1`. The Transformer has :math:`\tau = 1/\sqrt d`, with the features :math:`d` of a
+    head. Scores of float16 vectors, or under autocast to float16, are computed and returned in float32: float16 holds
+    no number above 65,504.
 
     Args:
-        queries: :math:`F(\bar a)`.
-        keys: :math:`F(\bar b)`.
+        queries: :math:`q`; :math:`F(\bar a)` in Parikh et al. 2016.
+        keys: :math:`k`; :math:`F(\bar b)`, likewise.
+        scale: :math:`\tau`.
 
     Shape:
         ``(..., n, d)``, ``(..., m, d)`` → ``(..., n, m)``.
@@ -31,20 +33,17 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
         >>> dot_scores(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[3.0, 4.0], [0.0, 1.0]]]))
         tensor([[[11.,  2.]]])
     """
-    if are_float16(queries, keys):
-        return product(queries.float(), keys.float().transpose(-2, -1))
-    return queries @ keys.transpose(-2, -1)
-
-
-def scaled_scores(queries: Tensor, keys: Tensor, scale: float) -> Tensor:
-    """:func:`dot_scores` times a factor: the queries are multiplied by it, for there are fewer of them than scores."""
-    if are_float16(queries, keys):
+    in_float32 = are_float16(queries, keys)
+    if in_float32:
         queries, keys = queries.float(), keys.float()
-    return dot_scores(queries * scale, keys)
+    if isinstance(scale, Tensor) or scale != 1:
+        queries = queries * scale  # there are fewer of them than scores
+    keys = keys.transpose(-2, -1)
+    return product(queries, keys) if in_float32 else queries @ keys
 
 
 def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
-    r"""The sums of Parikh et al. 2016, Eqs 2 and 7: :math:`y_i = \sum_j w_{ij} v_j`.
+    r"""The sums of Parikh et al. 2016, Eqs 2 and 7, and Guo et al. 2019, Eqs 1 to 4: :math:`y_i = \sum_j w_{ij} v_j`.
 
     Args:
         weights: :math:`w`, a row for each output, of any floating dtype.

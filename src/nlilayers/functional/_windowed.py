@@ -6,7 +6,7 @@ from torch import Tensor
 
 from nlilayers._precision import at_least_float32
 from nlilayers._zeroing import zero_masked
-from nlilayers.functional._dot_product import scaled_scores, weighted_sum
+from nlilayers.functional._dot_product import dot_scores, weighted_sum
 
 
 def windowed_scores(
@@ -42,7 +42,7 @@ def windowed_scores(
     """
     size, length = log_bias.shape[-2], queries.shape[2]
     rows = rearrange(_filled(queries, size), "b h (blocks i) d -> b h blocks i d", i=size)
-    scores = scaled_scores(rows, _with_neighbours(keys, size), scale)
+    scores = dot_scores(rows, _with_neighbours(keys, size), scale)
     real = torch.ones(1, length, dtype=torch.bool, device=keys.device) if mask is None else mask
     columns = rearrange(_with_neighbours(real[:, None, :, None], size), "b h blocks j one -> b h blocks one j")
     dtype = at_least_float32(scores.dtype)
