@@ -81,6 +81,7 @@ SCITAIL = Table(
     ),
     note=(
         "The figures of the other systems are those of Khot et al. 2018; left out are those that have no script here. "
+        "Which DecompAtt it is, the paper does not say: the vanilla one, here. "
         "SciTail's .tsv has no part-of-speech tags: give a file with pos1 and pos2 for them."
     ),
 )

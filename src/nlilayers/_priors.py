@@ -255,9 +255,9 @@ class DistancePrior(nn.Module):
     .. math:: d_{i-j} = \mathrm{bias}[\mathrm{bucket}(i - j)]
 
     Distances are signed, so that a word can prefer one side; all those beyond :math:`D` = ``max_distance`` share one
-    bucket, whatever their sign: :math:`2D + 2` scalars, 22 for the paper's :math:`D = 10`. They start at 0, where
-    the prior has no effect. A constant added to all of them changes nothing, since a softmax follows. (The paper says
-    that "all distances greater than 10 words share the same bias", which can be read in two more ways.)
+    bucket, whatever their sign: :math:`2D + 2` scalars, 22 for the :math:`D = 10` of Parikh et al. They start at 0,
+    where the prior has no effect. A constant added to all of them changes nothing, since a softmax follows. (Parikh et
+    al. say that "all distances greater than 10 words share the same bias", which can be read in two more ways.)
 
     Args:
         max_distance: :math:`D`, the largest distance with a bucket of its own.
