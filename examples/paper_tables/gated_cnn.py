@@ -24,9 +24,9 @@ TABLES: dict[str, Table] = {
             "The paper's accuracies are Kaggle's, on test pairs whose labels are not published: the dev files stand "
             "in, matched as --test and mismatched as --also. Its seconds are of a GTX 1080, its premises end at 60 "
             "words and its hypotheses at 30; ours are read to the end. It does not say whether GLU is residual: Eq 1 "
-            "is not, and --convolution residual-glu is. ESIM clips its gradients; the paper's own has batches of 64 pairs, "
-            "as its other rows. Left out, since no script here has them: CBOW 64.8/64.5 and BiLSTM 66.9/66.9 of "
-            "Williams et al. 2017."
+            "is not, and --convolution residual-glu is. ESIM clips its gradients; the paper's own has batches of 64 "
+            "pairs, as its other rows. Left out, since no script here has them: CBOW 64.8/64.5 and BiLSTM 66.9/66.9 "
+            "of Williams et al. 2017."
         ),
         figure="points",
     ),
@@ -47,9 +47,9 @@ TABLES: dict[str, Table] = {
         note=(
             "The split is Wang et al.'s (BiMPM), as the paper's. Its questions end at 40 words; ours are read to the "
             "end. Without a forget gate the cell is what enters the layer, W_p h where widths differ; without an "
-            "output gate the candidate is a ReLU. Quora's .tsv has no part-of-speech tags: give a "
-            "file with pos1 and pos2 for them. ESIM clips its gradients, and has batches of 64 pairs as the other rows. Left "
-            "out, since no script here has them: BiMPM 88.17, DIIN 89.06."
+            "output gate the candidate is a ReLU. Quora's .tsv has no part-of-speech tags: give a file with pos1 and "
+            "pos2 for them. ESIM clips its gradients, and has batches of 64 pairs as the other rows. Left out, since "
+            "no script here has them: BiMPM 88.17, DIIN 89.06."
         ),
         figure="points",
     ),

@@ -67,9 +67,10 @@ TABLES: dict[str, Table] = {
             Row("120D Gaussian Transformer, ensemble", {}, (90.3,), ensemble=True),
         ),
         note="DecAtt's figures are those of its intra-attention. An ensemble's parameters are those of all its models, "
-        "where the paper prints one model's for both rows. It does not say how many models an ensemble has; CAFE's of five has 17.5M parameters by its own paper, which are those of five of its 3.5M models. ESIM's "
-        "ensemble (88.6) has a tree-LSTM, which no script here has. BiMPM, DIIN, MwAN, SAN, DR-BiLSTM and DRCN are "
-        "left out: no script here has them.",
+        "where the paper prints one model's for both rows. It does not say how many models an ensemble has; CAFE's of "
+        "five has 17.5M parameters by its own paper, which are those of five of its 3.5M models. ESIM's ensemble "
+        "(88.6) has a tree-LSTM, which no script here has. BiMPM, DIIN, MwAN, SAN, DR-BiLSTM and DRCN are left out: "
+        "no script here has them.",
     ),
     "3": Table(
         title="Table 3: MultiNLI, trained from scratch",
@@ -90,8 +91,8 @@ TABLES: dict[str, Table] = {
         measures=("minutes/epoch", "seconds to test"),
         rows=(Row("ESIM", {}, (29, 31), script="esim"), Row("Gauss. Trans.", {}, (8, 4))),
         note="On a Titan Xp, 3.6 and 7.8 times as fast. Of SNLI's 549,367 training and 9,824 test pairs these "
-        "are 316 and 1,145 pairs per second in training, 317 and 2,456 in prediction. The paper does not give ESIM's batch "
-        "size: 32 pairs, where the Gaussian Transformer has 64.",
+        "are 316 and 1,145 pairs per second in training, 317 and 2,456 in prediction. The paper does not give ESIM's "
+        "batch size: 32 pairs, where the Gaussian Transformer has 64.",
     ),
     "5-snli": Table(
         title="Table 5: SNLI with external resources",

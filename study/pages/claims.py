@@ -45,9 +45,9 @@ def page(results: Results) -> str:
             "its test sets and Table 2 on Quora's question pairs, Parikh et al.'s on SNLI's test set. Most of what "
             "they print is too small for "
             "intervals of this width. Rows of one model on one bench share its runs: six differences of the same sign "
-            "are not six findings. The Gaussian's w and b hardly move from [their start](priors.md), which is ours. Two "
-            "rows of the papers' are not trained here: convolutions before self-attention, (v) of Guo et al.'s Table "
-            "1, and a BiLSTM, (10) of Tay et al.'s Table 3.",
+            "are not six findings. The Gaussian's w and b hardly move from [their start](priors.md), which is ours. "
+            "Two rows of the papers' are not trained here: convolutions before self-attention, (v) of Guo et al.'s "
+            "Table 1, and a BiLSTM, (10) of Tay et al.'s Table 3.",
             comparisons(CLAIMS, results),
             *beside_the_papers(CLAIMS, results),
             "## One change at a time",
