@@ -208,6 +208,18 @@ def test_module_equals_function() -> None:
     assert torch.equal(layer(x, aligned), functional.alignment_factorization(x, aligned, *machines))
 
 
+def test_functions_broadcast_and_raise_integers() -> None:
+    numbers = [normal(seed, *shape) for seed, shape in enumerate(sizes(10, 5, 5))]
+    x, aligned = normal(97, 1, 3, 5), normal(98, 2, 3, 5)
+    for pair in ((x, aligned), (aligned, x)):
+        assert_close(three(*pair, *numbers), three_by_pairs(*torch.broadcast_tensors(*pair), *numbers))
+    with pytest.raises(RuntimeError, match="must match the size"):
+        three(aligned, aligned.reshape(3, 2, 5), *numbers)
+    whole = torch.arange(15).view(3, 5)
+    assert_close(one(whole, *numbers[3:6]), one(whole.double(), *numbers[3:6]))
+    assert_close(three(whole, whole + 1, *numbers), three(whole.double(), whole.double() + 1, *numbers))
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_inputs_are_raised(device: str, dtype: torch.dtype) -> None:
     """In bfloat16 the two nearly equal terms would be off by far more than the output's last digit."""

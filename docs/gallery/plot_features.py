@@ -148,33 +148,39 @@ figure.colorbar(
 )
 figure.set_label(
     "Four heat maps, the six features down and the words across: premise and "
-    "hypothesis of both pairs. Most cells of the premise are alike in both pairs; the "
-    "inter features of old and brown are not. At old, inter_mul is large in the first "
-    "pair and inter_sub is near 0; in the second pair it is the other way round."
+    "hypothesis of both pairs. The intra rows of the premise are alike in both pairs. "
+    "In the first pair inter_mul is darkest at old and at dog, in the second at brown "
+    "and at dog; there young, in the hypothesis, has the darkest inter_sub."
 )
 
 # %%
 # Each column is a word, each row one of its six numbers. The colours are on a
-# logarithmic scale beyond 1 and -1. Compare the premise above with the premise below:
+# logarithmic scale beyond 1 and -1. Compare the pair above with the pair below:
 #
-# - The *intra* rows are the same in both pairs, as they must be. They know one
-#   sentence alone.
-# - The *inter* rows change most at the two words that find another partner: *old*,
-#   which finds itself above and *young* below, and *brown*, which only the second
-#   hypothesis has.
-# - At *old*, the product *inter_mul* falls and the difference *inter_sub* leaves 0.
-#   The paper saw this in its trained model, too: *inter_mul* spikes at words that are
-#   alike, *inter_sub* at words that are in conflict.
+# - The *intra* rows of the premise are the same in both pairs, as they must be. They
+#   know one sentence alone.
+# - *inter_mul* is large where a word finds itself in the other sentence: at *old* and
+#   *dog* above, at *brown* and *dog* below.
+# - *inter_sub* is largest at *young*, which finds no equal and contradicts *old*.
 #
-# Other cells stand out in both pairs, such as *inter_sub* at the first *the*. An LSTM
-# reads the words with these numbers beside them, and the answer comes from there. What
-# a number means is up to the LSTM, and differs from one training to the next, its sign
-# included. Here is how far each *inter* number of the premise is from that of the
-# other pair:
+# The paper saw this in its trained model, too: *inter_mul* spikes at words that are
+# alike, *inter_sub* at words that are in conflict. But not every cell reads so well.
+# At the hypothesis's *sleeping*, a word of both sentences, *inter_mul* is small and
+# *inter_sub* is not. An LSTM reads the words with these numbers beside them, and the
+# answer comes from there. What a number means is up to the LSTM, and differs from one
+# training to the next, its sign included. Here are the *inter* numbers of the pair
+# below:
 
 names = features["entailment"].names
-change = (features["contradiction"].premise - features["entailment"].premise)[0]
-print(" " * 10 + "".join(f"{word:>10}" for word in premise))
-for name, row in zip(names, change.T.tolist()):
-    if name.startswith("inter"):
-        print(f"{name:10}" + "".join(f"{number:10.2f}" for number in row))
+found = features["contradiction"]
+for words, side in (
+    (premise, found.premise),
+    (hypotheses["contradiction"], found.hypothesis),
+):
+    print(" " * 10 + "".join(f"{word:>10}" for word in words))
+    for name, row in zip(names, side[0].T.tolist()):
+        if name.startswith("inter"):
+            print(f"{name:10}" + "".join(f"{number:10.2f}" for number in row))
+sub, mul = names.index("inter_sub"), names.index("inter_mul")
+assert found.hypothesis[0, :, sub].argmax() == 1  # young
+assert set(found.hypothesis[0, :, mul].topk(2).indices.tolist()) == {2, 3}  # brown, dog

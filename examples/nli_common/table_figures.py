@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nli_common.figures import save_figure
-from nli_common.tables import Row, Table
+from nli_common.tables import GENERATED, Row, Table
 
 Results = Sequence[Mapping[str, Any]]
 OURS, PAPERS = "tab:blue", "tab:orange"
@@ -24,29 +24,35 @@ def plot_table(table: Table, results: Results, corpus: str, path: Path) -> None:
     figure = Figure(
         figsize=(7, 2.2 + 0.34 * len(table.rows)) if table.figure == "points" else (6, 4.2), layout="constrained"
     )
-    axes = figure.subplots()
-    draw(axes, table, results, corpus)
+    draw(figure, table, results, corpus)
     figure.suptitle(table.title, fontsize="medium")
     save_figure(figure, path)
 
 
-def _points(axes: Axes, table: Table, results: Results, corpus: str) -> None:
+def _points(figure: Figure, table: Table, results: Results, corpus: str) -> None:
+    """Ours beside the paper's: on an axis of their own where the pairs are no pairs of the paper's."""
     rows = table.rows[: len(results)]
     places = range(len(rows))
     means, spreads = zip(*(_ours(result, table) for result in results), strict=True)
-    axes.errorbar(means, places, xerr=spreads, fmt="o", capsize=3, color=OURS, label=f"ours: {corpus}")
     printed = {place: v for place, row in enumerate(rows) if (v := table.printed(row, table.shown)) is not None}
+    panels: list[Axes] = list(
+        figure.subplots(1, 1 + bool(printed and corpus == GENERATED), sharey=True, squeeze=False)[0]
+    )
+    ours, papers = panels[0], panels[-1]
+    ours.errorbar(means, places, xerr=spreads, fmt="o", capsize=3, color=OURS, label=f"ours: {corpus}")
     if printed:
         title = f"paper: {table.columns[table.shown]}"
-        axes.plot([*printed.values()], [*printed], "D", color=PAPERS, label=title)
-    axes.set_yticks(places, [row.name for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.grid(axis="x", alpha=0.3)
-    axes.set_xlabel("accuracy in per cent")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, frameon=False, fontsize="small")
+        papers.plot([*printed.values()], [*printed], "D", color=PAPERS, label=title)
+    ours.set_yticks(places, [row.name for row in rows])
+    ours.set_ylim(len(rows) - 0.5, -0.5)
+    for axes in panels:
+        axes.grid(axis="x", alpha=0.3)
+        axes.set_xlabel("accuracy in per cent")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, frameon=False, fontsize="small")
 
 
-def _grid(axes: Axes, table: Table, results: Results, corpus: str) -> None:
+def _grid(figure: Figure, table: Table, results: Results, corpus: str) -> None:
+    axes = figure.subplots()
     across, down = table.axes
     rows = table.rows[: len(results)]
     columns, lines = (sorted({row.options[option] for row in table.rows}) for option in (across, down))
@@ -63,10 +69,11 @@ def _grid(axes: Axes, table: Table, results: Results, corpus: str) -> None:
     axes.set_yticks(range(len(lines)), lines)
     axes.set_xlabel(across.replace("_", " "))
     axes.set_ylabel(down.replace("_", " "))
-    axes.figure.colorbar(image, ax=axes, label=f"accuracy in per cent, {corpus}")
+    figure.colorbar(image, ax=axes, label=f"accuracy in per cent, {corpus}")
 
 
-def _sweep(axes: Axes, table: Table, results: Results, corpus: str) -> None:
+def _sweep(figure: Figure, table: Table, results: Results, corpus: str) -> None:
+    axes = figure.subplots()
     (across,) = table.axes
     for k, series in enumerate(dict.fromkeys(_series(row) for row in table.rows)):
         points = [(row, r) for row, r in zip(table.rows, results, strict=False) if _series(row) == series]
@@ -77,9 +84,7 @@ def _sweep(axes: Axes, table: Table, results: Results, corpus: str) -> None:
         colour = f"C{k}"
         axes.errorbar(at, means, yerr=spreads, color=colour, marker="o", capsize=3, label=f"{series}, {corpus}")
         printed = [
-            (row.options[across], figure)
-            for row, _ in points
-            if (figure := table.printed(row, table.shown)) is not None
+            (row.options[across], value) for row, _ in points if (value := table.printed(row, table.shown)) is not None
         ]
         if printed:
             axes.plot(*zip(*printed, strict=True), "--D", color=colour, alpha=0.6, label=f"{series}, paper")

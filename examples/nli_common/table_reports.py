@@ -55,17 +55,18 @@ def _cells(table: Table, results: Sequence[Mapping[str, Any]]) -> list[list[str]
     rows = list(zip(table.rows, found, strict=True))
     columns = [["", *(row.name for row in table.rows)]]
     columns.append(["parameters", *("" if result is None else f"{result['parameters']:,}" for result in found)])
-    columns.append(["paper's", *(row.parameters for row in table.rows)])
+    columns.append(["paper: parameters", *(row.parameters for row in table.rows)])
     for place, measure in enumerate(table.measures):
-        name = table.columns[place] if table.columns else measure
         ours = ["" if result is None else _spread(result["ours"].get(measure, [])) for result in found]
         printed = [table.printed(row, place) for row in table.rows]
-        columns.append([name, *ours])
-        columns.append([f"{name}, paper", *_as_printed(printed)])
+        columns.append([f"ours: {measure}", *ours])
+        columns.append([f"paper: {table.columns[place] if table.columns else measure}", *_as_printed(printed)])
     tested = dict.fromkeys(measure for result in results for measure in result["ours"])
     for measure in (measure for measure in tested if re.fullmatch(r"also \d+", measure)):
         if measure not in table.measures:
-            columns.append([measure, *("" if result is None else _spread(result["ours"][measure]) for result in found)])
+            columns.append(
+                [f"ours: {measure}", *("" if result is None else _spread(result["ours"][measure]) for result in found)]
+            )
     for title, speed in (("training pairs/s", "pairs_per_second"), ("pairs/s", "inference_pairs_per_second")):
         columns.append([title, *("" if result is None else f"{result[speed]:,.0f}" for _, result in rows)])
     columns = [columns[0], *(column for column in columns[1:] if any(column[1:]))]

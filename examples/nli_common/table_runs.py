@@ -27,7 +27,7 @@ from nli_common.recipe import Recipe
 from nli_common.runs import Run, claim, held_metrics, read_metrics, write_json
 from nli_common.script import Script
 from nli_common.table_reports import write_table
-from nli_common.tables import Row, Table
+from nli_common.tables import GENERATED, Row, Table
 from nli_common.train_runs import train_run
 
 LONGEST_NAME = 200
@@ -85,7 +85,7 @@ def run_table(
     main = accelerator.is_main_process
     console = Console(quiet=not main, highlight=False, markup=False, emoji=False)
     facts = {"script": script.name, "data": _named(rows[0].data, also), "options": changes, "seeds": seeds}
-    facts["corpus"] = "generated corpus" if data.train is None else data.train.name
+    facts["corpus"] = GENERATED if data.train is None else data.train.name
     facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
     with contextlib.ExitStack() as held:
         if main:

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+GENERATED = "generated corpus"
+"""The corpus of rows that are trained without files."""
+
 
 @dataclass(frozen=True)
 class Row:

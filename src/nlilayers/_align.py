@@ -93,8 +93,8 @@ class DecomposableAlign(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """The weights behind beta, ``(b, n, m)``, and alpha, ``(b, m, n)``.
 
-        Each row of a real token sums to 1, or to 0 if the other sentence has none. Gradients that arrive at a weight of
-        0, be they infinite, go no further.
+        Each row of a real token sums to 1, or to 0 if the other sentence has none. Their dtype is that of the words, or
+        float32 where these are float16. Gradients that arrive at a weight of 0, be they infinite, go no further.
         """
         _require_pair(premise, hypothesis, premise_mask, hypothesis_mask)
         premise, hypothesis = zero_padding(premise, premise_mask), zero_padding(hypothesis, hypothesis_mask)
@@ -120,9 +120,9 @@ class IntraAlign(nn.Module):
         a'_i = \sum_{j} \frac{\exp(f_{ij} + d_{i-j})}{\sum_k \exp(f_{ik} + d_{i-k})}\, a_j
 
     with the words :math:`a`, a feed-forward network :math:`F_\mathrm{intra}` and a distance-sensitive bias :math:`d`.
-    A word may align with itself. (The paper prints :math:`d_{i-j}` in the denominator, where it would cancel.) On a
-    CPU, words whose weights are sure to be less than the square of the rounding (1e-14) of the word's own are left out,
-    if the prior's factors are so small (1e-31 in float32) that weights may become denormal numbers.
+    A word may align with itself. (The paper prints :math:`d_{i-j}` in the denominator, where it would cancel.) Where
+    the prior's factors are so small (1e-31 in float32) that weights may become denormal numbers, words are left out on
+    a CPU whose weights are sure to be less than 1e-14 (epsilon squared) of the word's own.
 
     Args:
         feedforward: :math:`F_\mathrm{intra}`, a module or function on the last axis that is finite at 0, its slope as
@@ -168,7 +168,8 @@ class IntraAlign(nn.Module):
     def alignment_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights behind the output, ``(b, n, n)``; each row of a real token sums to 1.
 
-        Gradients that arrive at a weight of 0, be they infinite, go no further.
+        Their dtype is that of the words, or float32 where these are float16. Gradients that arrive at a weight of 0, be
+        they infinite, go no further.
         """
         weights = self._weights(zero_padding(x, mask), mask)
         return stop_gradients(weights, weights != 0)

@@ -46,7 +46,7 @@ class GaussianSelfAttention(nn.Module):
     :math:`\beta` of the prior, Eq 4's by default. All heads share one prior, and each layer has its own;
     :class:`HeadPriors` are one for each head. The paper prints :math:`\tau = 1` for a single head without projections,
     and builds on the Transformer, whose :math:`1/\sqrt{d/h}` is the default here. Sums and softmaxes run over real
-    tokens. Word order enters through the prior alone, as distances: padding on the left changes nothing.
+    tokens. Word order enters through the prior alone, as distances: padding may stand on the left, too.
 
     The whole matrix of scores is computed, with any window applied as a mask,
 
@@ -62,10 +62,10 @@ class GaussianSelfAttention(nn.Module):
     - with ``window=None``; and with ``"auto"`` if the prior is not Gaussian in every head, or has parametrizations, or
       if the scores cannot be read: under ``vmap``, on the meta device, and while a CUDA graph is recorded.
 
-    On a CPU, if a prior's factors reach below 1e-31 (in float32: the smallest normal number over the rounding), so that
-    weights may become denormal numbers, which some processors are slow with, words whose weights are sure to be less
-    than the square of the rounding (1e-14) of the word's own are left out: those are lost in its sum. (Compiled and
-    traced code keeps them.)
+    Weights may become denormal numbers, which some processors are slow with, where a prior's factors reach below 1e-31
+    (float32's smallest normal number over its epsilon). Then, on a CPU, words are left out whose weights are sure to be
+    less than 1e-14 (epsilon squared) of the word's own: its sum loses them anyway. (Compiled and traced code keeps
+    them.)
 
     Args:
         embed_dim: :math:`d`, the features of a word.
@@ -80,7 +80,7 @@ class GaussianSelfAttention(nn.Module):
             (see :func:`nlilayers.functional.smallest_window`). Time and memory are then linear in the length, as they
             are with any window, except where the whole matrix of scores is computed (see above).
         tolerance: :math:`\varepsilon`, the largest share of a word's weights that ``"auto"`` leaves out. The default
-            is below the rounding of float32; that of float64 is ``2**-53``.
+            is half of float32's epsilon; that of float64 is ``2**-53``.
         scale: :math:`\tau`; ``None`` is :math:`1/\sqrt{d/h}`.
 
     Attributes:
@@ -185,6 +185,8 @@ class GaussianSelfAttention(nn.Module):
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         r"""The weights behind the output, ``(b, h, n, n)``; each row of a real token sums to 1. Without dropout.
 
+        Their dtype is that of the words, or float32 where these are float16.
+
         Gradients that arrive at a weight of 0 go no further, as those of :math:`p \ln p`, which are infinite there.
         """
         queries, keys, _ = self._heads(self._project(x, mask))
@@ -195,10 +197,11 @@ class GaussianSelfAttention(nn.Module):
         r"""A bound on the share of each word's weights that the output leaves out, ``(b, h, n)``, in at least float32.
 
         It is 0 where nothing is left out, and at padding. Where the words are computed in blocks, it follows from the
-        sums within the window (:func:`nlilayers.functional.discarded_mass_certificate`), and is usually far below
-        the tolerance. Where a window is applied as a mask, it is the exact share. A head's sum :math:`y_i` is off by
+        sums within the window (:func:`nlilayers.functional.discarded_mass_certificate`): with ``"auto"`` it is usually
+        far below the tolerance, with an integer it can be far above the share itself. Where a window is applied as a
+        mask, it is the exact share. A head's sum :math:`y_i` is off by
         at most this share of the largest distance between two of its values.
-        What would be denormal is not counted, less than the square of the rounding for each word.
+        What would be denormal is not counted, less than epsilon squared for each word.
         """
         queries, keys, _ = self._heads(self._project(x, mask))
         window = self._window_in_blocks(queries, keys, mask)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nlilayers import functional
-from nlilayers._checks import require_integers, require_positive, require_tensor
+from nlilayers._checks import require_integers, require_positive, require_strings, require_tensor
 
 CHARACTERS_AT_ONCE = 65_536
 """Characters of the words, padding included, whose n-grams' vectors ``table`` has in memory at once."""
@@ -20,7 +20,8 @@ class CharNgramEmbedding(nn.Module):
 
     .. math:: x^{(c)} = \max_t\, x^{(c)}_t E_c
 
-    over the character n-grams :math:`t` of a word, feature by feature. The vectors :math:`E_c` are standard normal,
+    over the character n-grams :math:`t` of a word, feature by feature, with the one-hot vector :math:`x^{(c)}_t` of
+    each. The vectors :math:`E_c` are standard normal,
     drawn from a seed, and never trained: they are a buffer, and the layer has no parameters. A misspelt word shares
     with the right one the n-grams that the typo does not touch, and a word never seen before has a vector like any
     other.
@@ -99,16 +100,15 @@ class CharNgramEmbedding(nn.Module):
         """The ids of each word's n-grams, from 1 to ``num_embeddings``, and 0 after the last.
 
         Args:
-            words: any strings, in angle brackets; of the empty one, ``<>`` is left.
+            words: any strings; each is put between ``<`` and ``>``, so that the empty one becomes ``<>``.
 
         Returns:
-            ``(len(words), k)``, int64, on the vectors' device; k is the largest number of n-grams of any of the words,
-            so that the vectors of all n-grams take more memory for a single long one (``table`` keeps it apart).
+            ``(len(words), k)``, int64, on the vectors' device; k is the largest number of n-grams of any of the words.
+            One long word makes the ids of all as wide, and their vectors take as much memory; ``table`` keeps it apart.
 
         Raises:
             TypeError: if words is a string or no sequence, or holds anything other than strings.
         """
-        _require_strings(words)
         if torch.compiler.is_dynamo_compiling():
             ids: Tensor = torch.compiler.disable(self._ids)(words)  # type: ignore[no-untyped-call]
             return ids  # by NumPy, whose views are not to be compiled
@@ -141,7 +141,7 @@ class CharNgramEmbedding(nn.Module):
         Raises:
             TypeError: if words is a string or no sequence, or holds anything other than strings.
         """
-        _require_strings(words)
+        require_strings("words", words)
         words = list(words)
         order = sorted(range(len(words)), key=lambda k: len(words[k]))
         batches = list(_batches(order, [len(word) for word in words])) or [[]]
@@ -166,13 +166,3 @@ def _batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]
         batch.append(k)
     if batch:
         yield batch
-
-
-def _require_strings(words: Sequence[str]) -> None:
-    if isinstance(words, str):
-        raise TypeError(f"words must be a sequence of strings, got the string {words!r}")
-    if not (hasattr(words, "__len__") and hasattr(words, "__getitem__")):
-        raise TypeError(f"words must be a sequence of strings, got a {type(words).__name__}")
-    for word in words:
-        if not isinstance(word, str):
-            raise TypeError(f"words must be a sequence of strings, got one with {word!r}")

@@ -1,6 +1,7 @@
 """What layers ask of their arguments: an error says the name, what was expected and what came."""
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 
 import numpy as np
@@ -227,6 +228,25 @@ def require_tensor(name: str, x: object) -> None:
         raise TypeError(f"{name} must be a tensor, got a {type(x).__name__}")
     if x.is_nested:
         raise TypeError(f"{name} must be a padded tensor with a mask beside it, got a nested one")
+
+
+def require_strings(name: str, strings: Sequence[str]) -> None:
+    """Raise a ``TypeError`` naming the argument unless it is a sequence of strings.
+
+    Example::
+
+        >>> require_strings("words", "a word")
+        Traceback (most recent call last):
+            ...
+        TypeError: words must be a sequence of strings, got the string 'a word'
+    """
+    if isinstance(strings, str):
+        raise TypeError(f"{name} must be a sequence of strings, got the string {strings!r}")
+    if not (hasattr(strings, "__len__") and hasattr(strings, "__getitem__")):
+        raise TypeError(f"{name} must be a sequence of strings, got a {type(strings).__name__}")
+    for string in strings:
+        if not isinstance(string, str):
+            raise TypeError(f"{name} must be a sequence of strings, got one with {string!r}")
 
 
 def require_mask(name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None:

@@ -23,8 +23,9 @@ class GatedConvBlock(nn.Module):
         c^L &= f \odot c^{L-1} + (1 - f) \odot W_p h^{L-1} \\
         h^L &= o \odot g + c^L
 
-    with the hidden states :math:`h`, the memory cells :math:`c`, which go from layer to layer and not from word to
-    word, and convolutions :math:`*` over windows of :math:`k` words that are 0 beyond the ends of the sentence.
+    with the hidden states :math:`h`, the output gate :math:`o`, the forget gate :math:`f`, the candidate :math:`g`, the
+    memory cells :math:`c`, which go from layer to layer and not from word to word, and convolutions :math:`*` over
+    windows of :math:`k` words that are 0 beyond the ends of the sentence.
     :math:`W_p` is there only if the widths differ, and has no bias. A kernel of even width reaches one word further
     to the right than to the left. Hidden states and cells are set to 0 at padding, since the next layer's windows
     reach into it: an output is the same with and without padding at either end.

@@ -26,7 +26,7 @@ class SinusoidalPositionalEncoding(nn.Module):
             one too far.)
         start: :math:`i` of the first word. The paper counts from 1; others count from 0.
         layout: ``"interleaved"``, each sine beside its cosine as printed, or ``"halves"``, all sines before all
-            cosines, as in tensor2tensor, the library that the paper's authors used.
+            cosines, the order of tensor2tensor, the library that the paper's authors used (whose periods are others).
 
     Shape:
         x ``(b, n, d)`` → ``(b, n, d)``.

@@ -89,7 +89,7 @@ def zero_padding(x: Tensor, mask: Tensor | None) -> Tensor:
     """The sequence with every padded position set to exactly 0; no gradient flows back into the padding.
 
     Args:
-        x: sequence, ``(batch, length, features)``.
+        x: floating-point sequence, ``(batch, length, features)``.
         mask: real tokens, ``(batch, length)``; ``None`` means all.
 
     Shape:
@@ -118,7 +118,8 @@ def pair_mask(query_mask: Tensor | None, key_mask: Tensor | None) -> Tensor | No
         key_mask: real keys, ``(b, m)``; ``None`` means all.
 
     Shape:
-        ``(b, n)``, ``(b, m)`` → ``(b, n, m)``; ``(b, n, 1)`` or ``(b, 1, m)`` where the other is ``None``.
+        ``(b, n)``, ``(b, m)`` → ``(b, n, m)``; ``(b, n, 1)`` or ``(b, 1, m)`` where the other is ``None``, and
+        ``None`` where both are.
 
     Raises:
         TypeError: if a mask is not a tensor.
@@ -161,7 +162,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
     1 there before you take its logarithm.
 
     Args:
-        scores: real numbers, of two or more dimensions. :math:`-\infty` gets 0; a row whose real scores are all
+        scores: real numbers, of one or more dimensions. :math:`-\infty` gets 0; a row whose real scores are all
             :math:`-\infty` is NaN throughout, as in :func:`torch.softmax`: mask such entries instead.
         mask: either of as many dimensions as the scores, each equal to theirs or 1; or ``(batch, length)`` with the
             length of ``dim``: the mask of the tokens that the softmax runs over. ``None`` means all real.
@@ -200,7 +201,7 @@ def masked_sum(x: Tensor, mask: Tensor | None) -> Tensor:
     r"""The sum over the real tokens, :math:`y = \sum_i m_i x_i`; 0 where there is none.
 
     Args:
-        x: sequence, ``(batch, length, features)``.
+        x: floating-point sequence, ``(batch, length, features)``.
         mask: real tokens, ``(batch, length)``; ``None`` means all.
 
     Shape:
@@ -224,7 +225,7 @@ def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
     The sum is taken in at least float32, so that a long half-precision sequence does not overflow on the way.
 
     Args:
-        x: sequence, ``(batch, length, features)``.
+        x: floating-point sequence, ``(batch, length, features)``.
         mask: real tokens, ``(batch, length)``; ``None`` means all.
 
     Shape:
@@ -251,7 +252,7 @@ def masked_max(x: Tensor, mask: Tensor | None) -> Tensor:
     a share where the largest real value is :math:`-\infty`).
 
     Args:
-        x: sequence, ``(batch, length, features)``.
+        x: floating-point sequence, ``(batch, length, features)``.
         mask: real tokens, ``(batch, length)``; ``None`` means all.
 
     Shape:

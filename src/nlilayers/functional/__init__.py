@@ -1,7 +1,8 @@
 """The papers' equations as pure functions, each written once; the modules hold parameters and call them.
 
 Axes: b batch, n premise or query length, m hypothesis or key length, d features, h heads. Beside the errors that each
-names, tensors whose shapes do not fit together raise torch's own :class:`RuntimeError`.
+names, tensors whose shapes do not fit together raise torch's own :class:`RuntimeError`, or an :class:`IndexError` where
+one lacks an axis.
 
 >>> import torch
 >>> from nlilayers import functional

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_positive
+from nlilayers._checks import require_positive, require_strings
 from nlilayers.masking import masked_max
 
 _OFFSET_BASIS, _PRIME = np.uint32(0x811C9DC5), np.uint32(0x01000193)
@@ -23,12 +23,20 @@ def code_points(strings: Sequence[str]) -> npt.NDArray[np.int32]:
     Shape:
         → ``(len(strings), length of the longest)``.
 
+    Raises:
+        TypeError: if ``strings`` is a string or no sequence, or holds anything other than strings.
+
     Example::
 
         >>> from nlilayers.functional import code_points
         >>> code_points(["ab", "é"]).tolist()
         [[97, 98], [233, -1]]
     """
+    require_strings("strings", strings)
+    return _code_points(strings)
+
+
+def _code_points(strings: Sequence[str]) -> npt.NDArray[np.int32]:
     lengths = np.fromiter(map(len, strings), dtype=np.int64, count=len(strings))
     points = np.full((len(strings), lengths.max(initial=0)), -1, dtype=np.int32)
     # A lone surrogate is no character, but a string may hold one.
@@ -90,7 +98,8 @@ def char_ngrams(words: Sequence[str], ngram_size: int) -> tuple[npt.NDArray[np.u
         → all hashes, word after word, and how many each word has, ``(len(words),)``.
 
     Raises:
-        TypeError: if ``ngram_size`` is not an integer.
+        TypeError: if ``words`` is a string or no sequence, or holds anything other than strings, or if ``ngram_size``
+            is not an integer.
         ValueError: if it is below 1.
 
     Example::
@@ -102,8 +111,9 @@ def char_ngrams(words: Sequence[str], ngram_size: int) -> tuple[npt.NDArray[np.u
         >>> (hashes == fnv1a(code_points(["<a>", "<word", "word>"]))).all()
         np.True_
     """
+    require_strings("words", words)
     require_positive(ngram_size=ngram_size)
-    points = code_points(["<" + word + ">" for word in words])  # formatted, a member of an enum has another name
+    points = _code_points(["<" + word + ">" for word in words])  # formatted, a member of an enum has another name
     lengths = (points >= 0).sum(1)
     missing = max(ngram_size - points.shape[1], 0)
     points = np.pad(points, ((0, 0), (0, missing)), constant_values=-1)
@@ -116,6 +126,8 @@ def char_ngram_embedding(ids: Tensor, vectors: Tensor) -> Tensor:
     r"""The largest value of each feature over a word's n-grams: Guo et al. 2019, Eq 6.
 
     .. math:: x^{(c)} = \max_t\, x^{(c)}_t E_c
+
+    with the one-hot vector :math:`x^{(c)}_t` of a word's n-gram :math:`t`, so that :math:`x^{(c)}_t E_c` is its row.
 
     Args:
         ids: each word's n-grams as rows of the vectors; 0 is padding.

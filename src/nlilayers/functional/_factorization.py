@@ -30,7 +30,7 @@ def factorization_machine(x: Tensor, bias: Tensor, weight: Tensor, factors: Tens
         factors: :math:`V`, a row :math:`v_i` of :math:`k` numbers for each feature.
 
     Shape:
-        ``(..., n)``, ``()``, ``(n,)``, ``(n, k)`` → ``(...)``.
+        ``(..., n)``, ``()``, ``(n,)``, ``(n, k)`` → ``(...)``; of integers in the weights' dtype.
 
     Example::
 
@@ -41,7 +41,7 @@ def factorization_machine(x: Tensor, bias: Tensor, weight: Tensor, factors: Tens
     """
     features, bias, weight, factors = _raised(x, bias, weight, factors)
     y = one_machine(_rows(features), bias, weight, factors)
-    return y.view(x.shape[:-1]).to(x.dtype)
+    return _lowered(y.view(x.shape[:-1]), x.dtype)
 
 
 def alignment_factorization(
@@ -65,7 +65,11 @@ def alignment_factorization(
         multiply: those of the machine on :math:`x \odot a`.
 
     Shape:
-        ``(..., d)``, ``(..., d)``, and three times ``()``, ``(n,)``, ``(n, k)`` with n = 2 d, d, d → ``(..., 3)``.
+        ``(..., d)``, ``(..., d)``, and three times ``()``, ``(n,)``, ``(n, k)`` with n = 2 d, d, d → ``(..., 3)``; of
+        integers in the weights' dtype.
+
+    Raises:
+        RuntimeError: if x and aligned have shapes that cannot be broadcast.
 
     Example::
 
@@ -77,9 +81,11 @@ def alignment_factorization(
         >>> alignment_factorization(x, aligned, machine(4), machine(2), machine(2))
         tensor([10., -4., 11.])
     """
+    if x.shape != aligned.shape:
+        x, aligned = torch.broadcast_tensors(x, aligned)  # type: ignore[no-untyped-call]
     word, other, *machines = _raised(x, aligned, *concat, *subtract, *multiply)
     y = three_machines(_rows(word), _rows(other), *machines)
-    return y.view(*x.shape[:-1], 3).to(x.dtype)
+    return _lowered(y.view(*x.shape[:-1], 3), x.dtype)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -92,3 +98,8 @@ def _raised(*tensors: Tensor) -> list[Tensor]:
     for tensor in tensors:
         dtype = torch.promote_types(dtype, tensor.dtype)
     return [tensor.to(dtype) for tensor in tensors]
+
+
+def _lowered(y: Tensor, dtype: torch.dtype) -> Tensor:
+    """In the dtype of the features, unless that holds integers alone."""
+    return y.to(dtype) if dtype.is_floating_point else y

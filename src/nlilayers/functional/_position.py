@@ -31,7 +31,7 @@ def sinusoidal_encoding(
         length: positions.
         embed_dim: :math:`d`, even.
         start: :math:`i` of the first position.
-        layout: each sine beside its cosine, as printed, or all sines before all cosines, as in tensor2tensor.
+        layout: each sine beside its cosine, as printed, or all sines before all cosines, the order of tensor2tensor.
         device: device of the result.
         dtype: of the result. Angles are computed in float64, on the CPU for a device that has none: at 4,000 radians
             neighbouring numbers of float32 are 2.4e-4 apart.

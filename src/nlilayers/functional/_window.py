@@ -60,7 +60,7 @@ def score_range(
     .. math::
 
         R = 2 \left| \tau \right| \max_i \lVert q_i \rVert \max_j \lVert k_j - \bar k \rVert
-          \;\ge\; \max_{i, j, k} \left| \tau\, q_i^\top k_j - \tau\, q_i^\top k_k \right|
+          \;\ge\; \max_{i, j, l} \left| \tau\, q_i^\top k_j - \tau\, q_i^\top k_l \right|
 
     with the mean :math:`\bar k` of the real keys, whose share of a score is the same for all keys.
 
