@@ -15,6 +15,14 @@ from nli_common.files import write_text
 
 NOT_IN_TF32 = " That product is not rounded to TF32, as LSTMs and PyTorch's convolutions are there."
 
+IN_THE_LEGEND = {
+    "ours": "ours, with a Gaussian prior",
+    "plain attention": "plain attention, without a prior",
+    "with the prior as a mask": "plain attention, with the prior as its mask",
+    "textbook": "textbook, with the prior",
+    "nn.MultiheadAttention": "nn.MultiheadAttention, without a prior",
+}
+
 
 def write_page(measured: Path, folder: Path) -> None:
     """Write ``NAME.md`` and ``NAME.png`` beside each other from ``NAME.json``."""
@@ -231,7 +239,7 @@ def plot_lengths(held: dict[str, Any], path: Path) -> None:
     for row in held["memory"]:
         peaks.setdefault(row["name"], []).append((row["length"], row["bytes"] / 2**20))
     colours = {name: f"C{i}" for i, name in enumerate(times)}
-    for axes, series, label in ((left, times, "µs per token"), (right, peaks, "peak memory, MiB")):
+    for axes, series, label in ((left, times, "µs per token"), (right, peaks, "MiB")):
         for name, points in series.items():
             bold = (
                 {"linewidth": 2.5, "color": "black"} if name == "ours" else {"linewidth": 1.2, "color": colours[name]}
@@ -242,9 +250,11 @@ def plot_lengths(held: dict[str, Any], path: Path) -> None:
             set_scale("log", base=4)
             axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
         axes.grid(alpha=0.3)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=len(times), frameon=False)
-    left.set_title("forward and backward")
-    right.set_title("of one sentence")
+    handles, names = left.get_legend_handles_labels()
+    labels = [IN_THE_LEGEND.get(name, name) for name in names]
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    left.set_title("time of a training step")
+    right.set_title("peak memory of a training step on one sentence")
     save_figure(figure, path)
     plt.close(figure)
 

@@ -50,11 +50,11 @@ def plot_models(results: Results, path: Path) -> None:
             points = [(test, rows[name]) for name in members for test in figures.get((bench, name), [])]
             style = {"marker": "o", "alpha": 0.6, "ms": 5, "mew": 0, "linestyle": ""} | look
             axes.plot([test for test, _ in points], [row for _, row in points], label=label, **style)
-        axes.set(title=bench)
+        axes.set_title(bench, fontsize="medium")
         axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
         axes.set_yticks(list(rows.values()), list(rows))
         axes.grid(alpha=0.3)
-    figure.suptitle("test accuracy, %", fontsize="medium")
+    grid[0, len(benches) // 2].set_xlabel("test accuracy, %")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), frameon=False, ncols=2, loc="outside lower center")
     save_figure(figure, path)
     plt.close(figure)

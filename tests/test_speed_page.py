@@ -151,7 +151,7 @@ def test_the_plot_has_times_by_token_on_the_left_and_peaks_on_the_right(monkeypa
     memory = [{"name": "ours", "length": length, "bytes": length * 2**20} for length in (8, 64)]
     plot_lengths({"attention": rows, "memory": memory}, Path("x.png"))
     left, right = drawn[0].axes
-    assert (left.get_ylabel(), right.get_ylabel()) == ("µs per token", "peak memory, MiB")
+    assert (left.get_ylabel(), right.get_ylabel()) == ("µs per token", "MiB")
     times, peaks = (
         {line.get_label(): list(zip(*line.get_data(), strict=True)) for line in axes.lines} for axes in (left, right)
     )

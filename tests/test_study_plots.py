@@ -74,7 +74,7 @@ def test_a_models_row_has_its_runs_and_the_public_implementations(drawn: list[Fi
             encoded: [(93.75, rows["frozen encoder, pooled"])],
         },
     }
-    assert drawn[0].get_suptitle() == "test accuracy, %"
+    assert [axes.get_xlabel() for axes in drawn[0].axes] == ["", "test accuracy, %"]
 
 
 def test_a_curve_is_the_dev_accuracy_of_seed_0_from_the_first_epoch_on(drawn: list[Figure]) -> None:

@@ -36,5 +36,14 @@ beta, alpha = DecomposableAlign().alignment_weights(
     vectors(premise), vectors(hypothesis)
 )
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.3), layout="compressed")
-draw(left, beta[0], premise, hypothesis, "β: each row sums to 1", "Blues")
-draw(right, alpha[0], hypothesis, premise, "α: each row sums to 1", "Oranges")
+draw(
+    left, beta[0], premise, hypothesis, "β: rows, of the premise, sum to 1", "Blues"
+)
+draw(
+    right,
+    alpha[0],
+    hypothesis,
+    premise,
+    "α: rows, of the hypothesis, sum to 1",
+    "Oranges",
+)

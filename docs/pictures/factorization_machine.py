@@ -28,6 +28,7 @@ for panel, values, title in zip(
     panel.set_title(title, fontsize=10)
     panel.set(xticks=[], yticks=[])
     panel.spines[:].set_visible(False)
-figure.colorbar(
-    drawn, ax=axes[2], shrink=0.9, label=f"summed up: {float(total):.2f}"
-)
+for row, number in enumerate(x.tolist()):
+    axes[0].text(0, row, f"{number:.1f}", ha="center", va="center", fontsize=6)
+figure.colorbar(drawn, ax=axes[2], shrink=0.9, label="term")
+axes[2].set_xlabel(f"$w_0$ and all terms: {float(total):.2f}", fontsize=9)

@@ -22,7 +22,7 @@ for panel, title in (
 ):
     panel.set_title(title, fontsize=9)
     panel.set(xticks=[], yticks=[])
-    panel.spines[:].set_visible(False)
+    panel.spines[:].set_color("0.8")
 left.set_ylabel("sentences")
 for row, sentence in enumerate(weights.tolist()):
     for column, weight in enumerate(sentence):
