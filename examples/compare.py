@@ -18,6 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from nli_common.errors import InputError
+from nli_common.exits import told_in_one_line
+from nli_common.files import resolved
 from nli_common.reports import print_table
 from nli_common.runs import Run, differences, held_metrics, require_distinct
 
@@ -32,10 +34,10 @@ def compare(runs: tyro.conf.Positional[tuple[Path, ...]], group: bool = False) -
     if not runs:
         raise InputError("expected the folder of at least one run")
     require_distinct(runs)
-    runs = tuple(run.resolve() if run.name in ("", "..") else run for run in runs)  # those are no names
+    runs = tuple(resolved(run) if run.name in ("", "..") else run for run in runs)  # those are no names
     stems = [run.with_name(run.name.rpartition("-")[0] or run.name) if group else run for run in runs]
     spelled: dict[Path, Path] = {}
-    stems = [spelled.setdefault(stem.resolve(), stem) for stem in stems]  # as the first of them is spelled
+    stems = [spelled.setdefault(resolved(stem), stem) for stem in stems]  # as the first of them is spelled
     if group:
         for stem in set(stems):
             _require_alike([run for run, its in zip(runs, stems, strict=True) if its == stem])
@@ -90,8 +92,5 @@ def cell(values: list[float | None]) -> str:
 
 
 if __name__ == "__main__":
-    try:
+    with told_in_one_line():
         tyro.cli(compare)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)

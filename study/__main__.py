@@ -34,6 +34,10 @@ def main() -> None:
     )
     parser.add_argument("--report", action="store_true", help="train nothing, write the pages")
     options = parser.parse_args()
+    if options.workers < 1:
+        parser.error(f"--workers: expected at least 1, got {options.workers}")
+    if options.report and options != parser.parse_args(["--report"]):
+        parser.error("--report: trains nothing, so that no other option has an effect")
     if not options.report:
         if options.data is None or not (options.data / "bench").is_dir():
             parser.error(f"--data: expected a folder with a folder 'bench', got {options.data}")

@@ -1,15 +1,14 @@
 """How often each run is right on the test pairs of each class, and how many pairs of each class it was trained on."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nli_common.data import Corpus, open_corpus
+from nli_common.data import Corpus
 from study.plan import BENCHES
 from study.results import held_results
-from study.training import RESULTS, Places, unpacked, write_result
+from study.training import RESULTS, Places, held_result, opened, unpacked, write_result
 
 
 def classes_file(bench: str) -> Path:
@@ -24,7 +23,7 @@ def classes(places: Places) -> None:
         runs = {variant: kept for (of, variant), kept in found.items() if of == name}
         if not runs or not all((places.data / file).exists() for file in (bench.train, bench.test)):
             continue
-        train, test = (open_corpus(places.pairs(file), places.cache) for file in (bench.train, bench.test))
+        train, test = (opened(file, places) for file in (bench.train, bench.test))
         right = {
             variant: {
                 str(run["seed"]): _by_class(test, test.label[unpacked(run["right"], run["pairs"]).numpy()])
@@ -39,8 +38,7 @@ def classes(places: Places) -> None:
 
 def held_classes(bench: str) -> dict[str, Any]:
     """What is kept of a bench, or nothing."""
-    held: dict[str, Any] = json.loads(classes_file(bench).read_text()) if classes_file(bench).exists() else {}
-    return held
+    return held_result(classes_file(bench))
 
 
 def _by_class(corpus: Corpus, labels: np.ndarray) -> dict[str, int]:

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from nli_common.data import open_corpus
 from nli_common.evaluating import evaluate_on
 from nli_common.runs import Run
 from study.plan import AVERAGED, BENCHES, MODELS, Job, Variant
 from study.results import held, kept
-from study.training import RESULTS, Places, lies_in, plan_of, run_folder, settings_of, slug, write_result
+from study.training import RESULTS, Places, lies_in, opened, plan_of, run_folder, settings_of, slug, write_result
 from study.tuning import tuned
 
 SEEDS = 5
@@ -29,7 +28,7 @@ def ensembles(places: Places) -> None:
             if options is None or not trained or held_ensemble(bench.name, variant) is not None:
                 continue
             settings = settings_of(jobs[0], places, options)
-            corpus = open_corpus(places.pairs(bench.test), places.cache)
+            corpus = opened(bench.test, places)
             _, metrics = evaluate_on(settings.script, runs, corpus, bench.test, places.data / bench.vectors)
             write_result(
                 ensemble_file(bench.name, variant.name),

@@ -1,15 +1,14 @@
 """What the pairs are that models are tested on: their classes, known premises, words that both sentences have."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nli_common.data import Corpus, open_corpus
+from nli_common.data import Corpus
 from study.plan import BENCHES, Bench
-from study.training import RESULTS, Places, write_result
+from study.training import RESULTS, Places, held_result, opened, write_result
 
 COMMONEST = 10
 """Words that are told apart from all others."""
@@ -27,15 +26,14 @@ def pairs(places: Places) -> None:
         wanted = [file for file in (bench.test, *bench.others.values()) if (places.data / file).exists()]
         if not (places.data / bench.train).exists() or all(file in held.get(bench.name, {}) for file in wanted):
             continue
-        known = set(_premises(_opened(bench.train, places)))
-        held[bench.name] = held.get(bench.name, {}) | {file: counts(_opened(file, places), known) for file in wanted}
+        known = set(_premises(opened(bench.train, places)))
+        held[bench.name] = held.get(bench.name, {}) | {file: counts(opened(file, places), known) for file in wanted}
         write_result(pairs_file(), held)
 
 
 def held_pairs() -> dict[str, Any]:
     """What is kept, by bench and file."""
-    held: dict[str, Any] = json.loads(pairs_file().read_text()) if pairs_file().exists() else {}
-    return held
+    return held_result(pairs_file())
 
 
 def held_of(bench: Bench, file: str) -> dict[str, Any]:
@@ -61,10 +59,6 @@ def counts(corpus: Corpus, known: set[str]) -> dict[str, Any]:
         "shared_words": shared.total(),
         "commonest": dict(commonest),
     }
-
-
-def _opened(file: str, places: Places) -> Corpus:
-    return open_corpus(places.pairs(file), places.cache)
 
 
 def _premises(corpus: Corpus) -> list[str]:

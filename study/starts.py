@@ -1,7 +1,6 @@
 """What attention finds before anything is learned: a model's start alone may draw it to the same word."""
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from nli_common.models import build
 from study.alignments import same_words
 from study.plan import BENCHES, ENCODED, VARIANTS, Job
 from study.results import kept
-from study.training import RESULTS, Places, plan_of, settings_of, write_result
+from study.training import RESULTS, Places, held_result, plan_of, settings_of, write_result
 from study.tuning import tuned
 
 SEED = 0
@@ -49,7 +48,7 @@ def held_starts(bench: str) -> dict[str, Any]:
 
 def as_planned(path: Path, bench: str) -> dict[str, Any]:
     """What a file keeps of untrained models, by variant, as far as it is of the plan's models and files."""
-    held: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    held = held_result(path)
     plans = {name: start_plan(Job(bench, name, SEED)) for name in held if name in VARIANTS}
     return {name: held[name] for name, plan in plans.items() if plan == _of_plan(held[name])}
 

@@ -170,7 +170,7 @@ def lies_in(run: Run, result: Mapping[str, Any] | None) -> bool:
 def reread(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[nn.Module, Iterable[Batch]]:
     """The trained model, and its bench's test pairs, on the device that training takes."""
     lexicon = Lexicon.load(run.lexicon)
-    corpus = _corpus(bench.test, places)
+    corpus = opened(bench.test, places)
     dataset = PairDataset(corpus, lexicon, run.read_config()["labels"], corpus.phenomena)
     model, batches = Accelerator().prepare(restore(settings.script, run, lexicon), evaluation_loader(dataset))
     return model, batches
@@ -179,11 +179,11 @@ def reread(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[
 def tested(settings: Settings, run: Run, bench: Bench, places: Places) -> tuple[dict[str, float], Tensor]:
     """The accuracy on every file of a bench, and which pairs of its test file are right."""
     accuracies = {}
-    test = _corpus(bench.test, places)
+    test = opened(bench.test, places)
     right, metrics = evaluate_on(settings.script, [run], test, bench.test, places.data / bench.vectors)
     accuracies["test"] = metrics["accuracy"]
     for name, file in bench.others.items():
-        _, metrics = evaluate_on(settings.script, [run], _corpus(file, places), file, places.data / bench.vectors)
+        _, metrics = evaluate_on(settings.script, [run], opened(file, places), file, places.data / bench.vectors)
         accuracies[name] = metrics["accuracy"]
     return accuracies, right
 
@@ -233,8 +233,14 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
     write_json(path, dict(result))
 
 
-def _corpus(name: str, places: Places) -> Corpus:
-    return open_corpus(places.pairs(name), places.cache)
+def held_result(path: Path) -> dict[str, Any]:
+    """What is kept in a file, or nothing."""
+    return read_json(path) if path.exists() else {}
+
+
+def opened(file: str, places: Places) -> Corpus:
+    """The pairs of a file of the data folder."""
+    return open_corpus(places.pairs(file), places.cache)
 
 
 @contextlib.contextmanager

@@ -1,12 +1,11 @@
 """The learning rate and the dropout of each family, chosen on dev by the same few short runs."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 from study.plan import DROPOUTS, PROTOCOL, RATES, TUNING_BENCH, TUNING_DROPOUT, TUNING_EPOCHS, Job
-from study.training import RESULTS, Places, plan_of, settings_of, slug, train, write_result
+from study.training import RESULTS, Places, held_result, plan_of, settings_of, slug, train, write_result
 
 
 def tuned_file(family: str) -> Path:
@@ -36,7 +35,7 @@ def held_tuning(family: str) -> dict[str, Any] | None:
     path = tuned_file(family)
     if not path.exists():
         return None
-    held: dict[str, Any] = json.loads(path.read_text())
+    held = held_result(path)
     options = [one["options"] for one in held["tried"]]
     planned = plan(family)
     same = planned == {name: held.get(name) for name in planned} and options == grid(options[-1]["lr"])

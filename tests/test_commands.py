@@ -215,7 +215,7 @@ def test_predict_refuses_what_is_neither_a_pair_nor_a_file(run: Path, tmp_path: 
         said = one_line(run_script("predict", "--run", run, *options))
         assert "expected either --premise and --hypothesis" in said and "or --pairs, with --output" in said
     refused = one_line(run_script("predict", "--run", run, *many)).strip()
-    assert refused == f"error: {pairs}:3: sentence2 is empty, expected at least one token"
+    assert refused == f"error: {pairs}:3: the hypothesis is empty, expected at least one token"
     refused = one_line(run_script("predict", "--run", run, "--pairs", pairs, "--output", pairs))
     assert "expected a file other than that of --pairs" in refused and pairs.read_text().endswith("\t \n")
     options = ("--run", run, "--pairs", pairs, "--vectors", output, "--output", output)
@@ -338,6 +338,11 @@ def test_a_name_says_how_predictions_and_figures_are_written(
     capsys.readouterr()
     with pytest.raises(InputError, match=r"figure.xyz: expected a name that ends in .png, .pdf, .svg"):
         predict_pair(script, Run(run), "a", "b", tmp_path / "figure.xyz")
+    for name in ("out.csv", "out.json"):
+        with pytest.raises(
+            InputError, match=rf"--output .*{name}: expected a name in .tsv or .jsonl, got one in .(csv|json)"
+        ):
+            predict_file(script, Run(run), pairs, None, tmp_path / name)
     assert capsys.readouterr().out == "", "nothing is predicted first"
 
 
@@ -639,6 +644,50 @@ def test_a_reader_that_has_gone_is_no_error(arguments: list[str], tmp_path: Path
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment())
     os.close(write)
     assert done.stderr == "" and done.returncode == 1
+
+
+@pytest.mark.parametrize("script", [SCRIPT, SCRIPT.with_name("compare.py")], ids=["predict", "compare"])
+def test_a_full_disk_behind_the_output_is_told_in_one_line(script: Path, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
+    arguments = ["predict", "--run", run, "--pairs", tmp_path / "pairs.tsv"] if script == SCRIPT else [run]
+    command = [sys.executable, str(script), *map(str, arguments)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
+    assert done.returncode == 2 and done.stderr.endswith("error: No space left on device\n")
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_what_the_system_refuses_is_told_in_one_line(run: Path, tmp_path: Path) -> None:
+    long, loop = tmp_path / ("x" * 300), tmp_path / "loop"
+    loop.symlink_to(loop)
+    (tmp_path / "pairs.tsv").write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
+    one = ("--run", run, "--premise", "a", "--hypothesis", "b")
+    for option, place in (("--figure", long / "x.png"), ("--figure", long.with_suffix(".png"))):
+        said = one_line(run_script("predict", *one, option, place))
+        assert f"{option} {place}: cannot be written (File name too long)" in said
+    assert "File name too long" in one_line(run_script("explain", *one, "--output", long / "x.html"))
+    evaluate = ("evaluate", "--test", tmp_path / "pairs.tsv")
+    assert "loop" in one_line(run_script(*evaluate, "--run", run, "--output", loop / "x.json"))
+    assert "loop" in one_line(run_script(*evaluate, "--run", loop))
+    compare = SCRIPT.with_name("compare.py")
+    assert "File name too long" in one_line(run_script(long, script=compare))
+    assert "loop" in one_line(run_script(loop, script=compare))
+
+
+def test_an_option_that_is_given_twice_is_refused(corpora: list[str], tmp_path: Path) -> None:
+    twice = run_script("train", *corpora, "--train", tmp_path / "more.tsv", "--output", tmp_path / "run")
+    assert one_line(twice).strip() == "error: --train: is given 2 times, expected once"
+    equals = run_script("predict", "--run", "x", "--premise=a", "--premise", "b", "--hypothesis", "c")
+    assert one_line(equals).strip() == "error: --premise: is given 2 times, expected once"
+    none = run_script("train", "--train", "None", "--dev", corpora[5], "--output", tmp_path / "run")
+    assert "None: no such file" in one_line(none)
+
+
+def test_the_same_pairs_in_two_files_are_told(corpora: list[str], tmp_path: Path) -> None:
+    train, dev = corpora[3], corpora[5]
+    given = ("--train", train, "--dev", dev, "--test", dev, *FAST, "--vector-size", "8", *corpora[:2])
+    told = run_script("train", *given, "--output", tmp_path / "run")
+    assert told.stdout.count("note: --dev and --test are the same pairs") == 1 and "--train and" not in told.stdout
 
 
 def test_help_waits_for_no_import_that_takes_seconds() -> None:

@@ -346,8 +346,13 @@ def test_what_is_no_encoder_is_refused(tmp_path: Path, folder: Path, monkeypatch
         ContextualVectors(tmp_path, LEXICON)
     BertConfig(**SIZES).save_pretrained(tmp_path)
     vectors = ContextualVectors(tmp_path, LEXICON, tmp_path / "cache.sqlite3")
-    with pytest.raises(InputError, match="holds no Auto"):
+    with pytest.raises(InputError, match=r"holds no tokenizer, expected one of tokenizer\.json, vocab\.txt"):
         vectors(sentence([0]))
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:100])
+    with pytest.raises(InputError, match="holds no AutoModel"):
+        ContextualVectors(tmp_path, LEXICON, tmp_path / "cache.sqlite3")(sentence([0]))
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(InputError, match=r"needs transformers: pip install 'nlilayers\[contextual\]'"):
         ContextualVectors(folder, LEXICON)

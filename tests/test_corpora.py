@@ -188,7 +188,7 @@ def test_pairs_without_a_gold_label_are_dropped_and_counted(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["pairs.tsv", "pairs.tsv.gz"])
 def test_tsv_with_tags(tmp_path: Path, name: str) -> None:
     text = 'gold_label\tsentence1\tsentence2\tpos1\tpos2\nneutral\ta "dog\tcat\tDT UH NN\tNN\n'
-    with pytest.raises(InputError, match=rf"{name}:2: sentence1 has 2 tokens but 3 tags"):
+    with pytest.raises(InputError, match=rf"{name}:2: the premise has 2 tokens but 3 tags"):
         list(read_pairs(write(tmp_path / name, text)))
     (pair,) = read_pairs(write(tmp_path / name, text.replace(" UH", "")))
     assert pair == Pair(["a", '"dog'], ["cat"], "neutral", ["DT", "NN"], ["NN"])
@@ -249,9 +249,9 @@ def test_quora_split_without_header(tmp_path: Path) -> None:
         (
             "a.tsv",
             HEADER + "neutral\ta\tb\nneutral\t \tb\n",
-            r"a.tsv:3: sentence1 is empty, expected at least one token",
+            r"a.tsv:3: the premise is empty, expected at least one token",
         ),
-        ("a.jsonl", snli_line(premise="(ROOT)"), r"a.jsonl:1: sentence1 is empty"),
+        ("a.jsonl", snli_line(premise="(ROOT)"), r"a.jsonl:1: the premise is empty"),
         ("a.tsv", HEADER + "neutral\ta\n", r"a.tsv:2: expected 3 columns, got 2"),
         ("a.tsv", "", r"a.tsv: is empty, expected a header line"),
         ("a.jsonl", "", r"a.jsonl: no labelled pair in it \(and none without a gold label\)"),
@@ -372,11 +372,11 @@ def test_hans_is_grouped_by_heuristic_and_whether_that_is_right(tmp_path: Path) 
 
 def test_what_is_read_without_labels_has_no_empty_sentence(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "sentence1\tsentence2\na\tb\n\n \tb\n")
-    with pytest.raises(InputError, match=r"a.tsv:4: sentence1 is empty, expected at least one token"):
+    with pytest.raises(InputError, match=r"a.tsv:4: the premise is empty, expected at least one token"):
         list(read_pairs(path, labelled=False))
     path = write(tmp_path / "b.tsv", QUORA + "1\t1\t2\ta\tb\t0\n2\t3\t4\t\tb\t0\n")
     assert [pair.label for pair in read_pairs(path)] == ["not_duplicate", "-"]
-    with pytest.raises(InputError, match=r"b.tsv:3: sentence1 is empty"):
+    with pytest.raises(InputError, match=r"b.tsv:3: the premise is empty"):
         list(read_pairs(path, labelled=False))
 
 

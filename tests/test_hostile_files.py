@@ -195,7 +195,7 @@ def test_a_token_has_an_end(tmp_path: Path) -> None:
     corpus = Corpus.from_pairs(read_pairs(tmp_path / "a.tsv"), "a")
     assert len(Lexicon.random(["a"], 3).extended(corpus.words)) == 3
     (tmp_path / "a.tsv").write_text(HEADER + f"neutral\t{'x' * 1001}\tb\n")
-    with pytest.raises(InputError, match=r"a.tsv:2: sentence1 has a token of more than 1,000 characters"):
+    with pytest.raises(InputError, match=r"a.tsv:2: the premise has a token of more than 1,000 characters"):
         list(read_pairs(tmp_path / "a.tsv"))
 
 

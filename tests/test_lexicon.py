@@ -52,6 +52,11 @@ def test_peer_bug_9_tokens_with_spaces_are_cut_from_the_right(tmp_path: Path) ->
     assert read_vectors(path, {". . ."})[". . ."].tolist() == [9.0, 9.0, 9.0]
 
 
+def test_the_first_of_two_rows_of_a_word_is_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", words=np.array(["a", "b", "a"]), vectors=np.arange(6.0).reshape(3, 2))
+    assert read_vectors(tmp_path / "v.npz", {"a"})["a"].tolist() == [0, 1]
+
+
 def test_the_first_of_two_lines_of_a_word_is_read(tmp_path: Path) -> None:
     found = read_vectors(write_vectors(tmp_path, "txt", "the 1 2 3\na 1 1 1\nthe 4 5 6\n"), {"the"})
     assert found["the"].tolist() == [1.0, 2.0, 3.0]
@@ -75,7 +80,7 @@ def test_fasttext_header_and_trailing_spaces(tmp_path: Path) -> None:
         ("the 1 2 3\na 1 2 3\ndog 1 2\n", r"vectors.txt:3: expected a word and 3 numbers, got 2"),
         ("the 1 2 3\na 1 2 3\ndog 1 2 3 4\n", r"vectors.txt:3: expected a word and 3 numbers, got 4"),
         ("the 1 2 3\ndog 1 two 3\n", r"vectors.txt:2: 'dog' is followed by something that is not a number"),
-        ("", r"vectors.txt: is empty, expected word vectors"),
+        ("", r"vectors.txt: has no vectors, expected a word"),
         ("dog\n", r"vectors.txt:1: expected a word and numbers, with spaces between them, got no space"),
         ("dog\t1\t2\ncat\t3\t4\n", r"vectors.txt:1: expected a word .* spaces between them, got no space"),
         ("dog nan 1\n", r"vectors.txt:1: the vector of 'dog' has a number that is not finite"),

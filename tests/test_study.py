@@ -551,7 +551,7 @@ def test_an_ensemble_is_of_all_five_seeds(kept_in: Path, tmp_path: Path, monkeyp
 
     monkeypatch.setattr("study.ensembles.RESULTS", kept_in)
     monkeypatch.setattr("study.ensembles.evaluate_on", evaluated)
-    monkeypatch.setattr("study.ensembles.open_corpus", lambda path, cache: path.name)
+    monkeypatch.setattr("study.ensembles.opened", lambda file, places: Path(file).name)
     monkeypatch.setattr(Places, "pairs", lambda self, name: self.data / name)
     places, runs = Places(tmp_path / "data", tmp_path / "runs"), [Job("sick", "DA", seed) for seed in range(5)]
     options = hold_tuning(kept_in, "DA")

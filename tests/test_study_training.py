@@ -231,7 +231,7 @@ def test_an_ensemble_reads_the_vectors_of_its_bench(
         asked.append((source, vectors))
         return None, {"accuracy": 0.5}
 
-    monkeypatch.setattr("study.ensembles.open_corpus", lambda path, cache: path)
+    monkeypatch.setattr("study.ensembles.opened", lambda file, places: file)
     monkeypatch.setattr("study.ensembles.evaluate_on", evaluated)
     options = hold_tuning(kept_in, "DA")
     for seed in range(5):

@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import importlib.util
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from nli_common.script import Script
 from nli_common.table_reports import markdown
 from nli_common.table_runs import run_table, settle
 from nli_common.tables import Row, Table
+from nli_common.train_runs import train_run
 from runs import write_corpora
 
 SCRIPTS = [path.stem for path in Path(__file__).parent.parent.joinpath("examples/paper_tables").glob("[!_]*.py")]
@@ -190,6 +192,45 @@ def test_a_table_goes_on_where_it_was_interrupted(trained: Path, data: Data) -> 
     run_table(TABLED, "1", data, [data.dev], [], 2, SMALL, trained)
     assert (trained / "1.json").read_text() == before
     assert {path: path.stat().st_mtime_ns for path in trained.glob("*/*.safetensors")} == files
+
+
+def test_a_table_stays_until_one_of_more_seeds_is_whole(
+    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, trained = tmp_path / "1.json", []
+    run_table(TABLED, "1", data, [], [], 1, SMALL, tmp_path)
+    whole = held.read_text()
+
+    def train(*given: Any) -> None:
+        trained.append(given[5].folder)
+        if len(trained) == 4:  # the second seed of the second row
+            raise KeyboardInterrupt
+        train_run(*given)
+
+    monkeypatch.setattr(table_runs, "train_run", train)
+    with pytest.raises(KeyboardInterrupt):
+        run_table(TABLED, "1", data, [], [], 2, SMALL, tmp_path)
+    assert held.read_text() == whole
+    monkeypatch.undo()
+    run_table(TABLED, "1", data, [], [], 1, SMALL, tmp_path)
+    run_table(TABLED, "1", data, [], [], 2, SMALL, tmp_path)
+    rows = json.loads(held.read_text())["rows"]
+    assert [len(row["ours"]["test"]) for row in rows] == [2, 2, 1]
+
+
+def test_what_train_refuses_a_table_refuses(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--lr is needed with --optimizer adagrad: 0.001 is for adam"):
+        run_table(TABLED, "1", Data(pairs=200), [], [], 1, ["optimizer=adagrad"], tmp_path / "tables")
+    with pytest.raises(InputError, match="--options num_classes: the training pairs tell the number of classes"):
+        run_table(TABLED, "1", Data(pairs=200), [], [], 1, ["num_classes=2"], tmp_path / "tables")
+    assert not (tmp_path / "tables").exists()
+
+
+def test_a_table_of_files_whose_names_are_no_text(data: Data, tmp_path: Path) -> None:
+    other = Path(os.fsdecode(bytes(tmp_path) + b"/d\xff.tsv"))
+    other.write_bytes(data.dev.read_bytes())
+    run_table(TABLED, "1", data, [other], [], 1, SMALL, tmp_path / "tables")
+    assert r"also 1: d\udcff.tsv" in (tmp_path / "tables" / "1.md").read_text()
 
 
 def test_each_run_of_a_table_has_its_seed(trained: Path) -> None:

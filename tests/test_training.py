@@ -169,7 +169,7 @@ def test_training_pairs_of_one_class_are_told() -> None:
 
 def test_a_folder_of_another_run_is_refused_and_left_alone(options: list[str], uninterrupted: Path) -> None:
     before = {path.name: path.read_bytes() for path in uninterrupted.iterdir()}
-    other = run_script(*options, "--output", uninterrupted, "--lr", "2e-3")
+    other = run_script(*("2e-3" if word == "1e-3" else word for word in options), "--output", uninterrupted)
     assert other.returncode == 2
     assert "holds another run, with --lr 0.001 where this one has --lr 0.002" in other.stderr
     assert other.stderr.count("\n") == 1
@@ -315,6 +315,28 @@ def test_a_run_in_another_precision_is_another_run(tmp_path: Path) -> None:
     run.config.write_text(json.dumps(config | {"mixed_precision": "bf16"}))
     with pytest.raises(InputError, match="with mixed_precision='bf16' where this one has 'no'"):
         train_here(run.folder)
+
+
+def print_dtypes() -> None:
+    """Have the dtype of the scores that a finished run is tested by printed."""
+    tested = train_runs.predictions
+
+    def predictions(model: nn.Module, *rest: Any) -> Any:
+        model.register_forward_hook(lambda _, __, logits: print("tested in", logits.dtype))
+        return tested(model, *rest)
+
+    train_runs.predictions = predictions
+
+
+def test_a_run_in_bf16_is_tested_in_full_precision(tmp_path: Path) -> None:
+    """As evaluate and predict read it, whatever Accelerate is asked for then."""
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "ACCELERATE_MIXED_PRECISION": "bf16"}
+    call = "print_dtypes(); train_here(Path(sys.argv[1]))"
+    code = f"import sys; sys.path[:0] = sys.argv[2:]; from test_training import *; {call}"
+    command = [sys.executable, "-c", code, "run", *sys.path]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["mixed_precision"] == "bf16"
+    assert {line for line in done.stdout.splitlines() if "tested in" in line} == {"tested in torch.float32"}
 
 
 def test_a_failed_start_claims_nothing(tmp_path: Path) -> None:

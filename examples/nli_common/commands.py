@@ -1,6 +1,5 @@
 """The command line of a script: train, evaluate, predict, explain, table."""
 
-import io
 import signal
 import sys
 from pathlib import Path
@@ -8,14 +7,14 @@ from typing import Annotated, Any, Literal, Union
 
 import torch.distributed as dist
 import tyro
-from rich.console import Console
 from tyro.conf import DisallowNone
 
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_runs
+from nli_common.exits import told_in_one_line
 from nli_common.explaining import explain_pair
 from nli_common.inputs import CACHE, Data
-from nli_common.options import require_effect
+from nli_common.options import require_effect, require_named_once, require_rate
 from nli_common.predicting import predict_file, predict_pair
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
@@ -36,18 +35,12 @@ def main(script: Script) -> None:
     if script.tables:
         commands["table"] = _table_command(script)
     signal.signal(signal.SIGTERM, _interrupt)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     style = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
     try:
-        tyro.extras.subcommand_cli_from_dict(commands, prog=f"{script.name}.py", config=style)
-        _leave_other_processes()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        Console().on_broken_pipe()
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        with told_in_one_line():
+            require_named_once(sys.argv[1:])
+            tyro.extras.subcommand_cli_from_dict(commands, prog=f"{script.name}.py", config=style)
+            _leave_other_processes()
     except KeyboardInterrupt as stop:
         number = signal.Signals(stop.args[0] if stop.args else signal.SIGINT)
         trains = not {"train", "table"}.isdisjoint(sys.argv[1:2])
@@ -96,8 +89,7 @@ def _train_command(script: Script) -> Any:
         """
         config = _checked(config)
         require_effect((config, type(config)()), (recipe, paper), (data, script.data))
-        if recipe.optimizer != paper.optimizer and paper.lr is not None and not _given("--lr"):
-            raise InputError(f"--lr is needed with --optimizer {recipe.optimizer}: {paper.lr} is for {paper.optimizer}")
+        require_rate(recipe, paper, given=_given("--lr"))
         train_run(script, config, recipe, data, seed, Run(output), checkpoint_seconds)
 
     return train

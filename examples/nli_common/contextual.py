@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 from einops import einsum
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from nli_common.data import Sentence
@@ -122,6 +123,9 @@ class ContextualVectors(nn.Module):
     def _encoder(self) -> tuple[Any, Any]:
         """Tokenizer and encoder, loaded when a sentence is first missing; a tuple is no sub-module."""
         tokenizer = self._from_pretrained("AutoTokenizer", add_prefix_space=True)
+        files = sorted({"tokenizer.json", *tokenizer.vocab_files_names.values()})
+        if not any((self.folder / name).is_file() for name in files):  # transformers would make one that knows no word
+            raise InputError(f"{self.folder}: holds no tokenizer, expected one of {', '.join(files)}")
         if not tokenizer.is_fast:
             raise InputError(f"{self.folder}: its tokenizer does not report which sub-words belong to a word")
         if tokenizer.pad_token is None:
@@ -146,7 +150,7 @@ class ContextualVectors(nn.Module):
             return getattr(transformers, kind).from_pretrained(
                 str(self.folder), local_files_only=True, trust_remote_code=False, **options
             )
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise InputError(f"{self.folder}: holds no {kind} ({str(error).splitlines()[0]})") from None
 
 

@@ -33,6 +33,7 @@ _CONTRACTED = r"(?:n['’]t|['’](?:s|m|d|re|ve|ll))(?=[ .,!?;:]|$)"
 _ALONE = re.compile(rf"(?:^| )(?:[.,!?;:](?= |$)|{_CONTRACTED})")
 _WRITTEN_TO_A_WORD = re.compile(rf"\w(?:[,!?;:](?= |$)|\.$|{_CONTRACTED})")
 """A full stop within a sentence is no sign: a treebank leaves an abbreviation its own."""
+_SPACES = re.compile(r"\s+", flags=re.ASCII)
 _SICK_HEADER = {"sentence_A", "sentence_B"}
 _SICK_LABELS = ("entailment_label", "entailment_judgment")
 _QUORA_HEADER = {"question1", "question2", "is_duplicate"}
@@ -222,7 +223,7 @@ def _checked(pair: Pair, path: Path, number: int, *, labelled: bool) -> Pair:
 
 
 def _require_sentences(pair: Pair, path: Path, number: int) -> None:
-    sides = (("sentence1", pair.premise, pair.premise_pos), ("sentence2", pair.hypothesis, pair.hypothesis_pos))
+    sides = (("the premise", pair.premise, pair.premise_pos), ("the hypothesis", pair.hypothesis, pair.hypothesis_pos))
     for name, tokens, tags in sides:
         if not tokens:
             raise InputError.at(path, number, f"{name} is empty, expected at least one token")
@@ -259,8 +260,8 @@ def _cut(row: Row, name: str, path: Path, number: int) -> list[str]:
 
 
 def _split(row: Row, name: str, path: Path, number: int) -> list[str]:
-    """Cut at spaces alone: a token may hold a no-break space, as the fractions of some treebanks do."""
-    return [token for token in _string(row, name, path, number).split(" ") if token]
+    """Cut at ASCII's white space alone: a token may hold a no-break space, as some treebanks' fractions do."""
+    return [token for token in _SPACES.split(_string(row, name, path, number)) if token]
 
 
 def _group(row: Row, path: Path, number: int) -> str:

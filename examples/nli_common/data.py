@@ -25,7 +25,7 @@ from nli_common.labels import NO_LABEL, scheme_of
 from nli_common.tensors import DAMAGED, load_tensors, save_tensors
 
 Ints = npt.NDArray[np.integer]
-_FORMAT = 8
+_FORMAT = 9
 
 
 class Sentence(NamedTuple):

@@ -154,8 +154,8 @@ def _evaluate(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, 
     accelerator = Accelerator()
     batches = evaluation_loader(dataset)
     order = order_of(batches)
-    model, prepared = accelerator.prepare(models[0] if len(models) == 1 else Ensemble(models), batches)
-    predicted, gold, group = predictions(model, prepared, accelerator)
+    model = (models[0] if len(models) == 1 else Ensemble(models)).to(accelerator.device)
+    predicted, gold, group = predictions(model, accelerator.prepare(batches), accelerator)
     counted = torch.tensor([measured.index(counted_as(label, measured)) for label in classes])[predicted]
     right = torch.empty(len(corpus), dtype=torch.bool)
     right[order] = counted == gold

@@ -1,5 +1,6 @@
 """Figures of a run."""
 
+import io
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -116,6 +117,8 @@ def save_figure(figure: Figure, path: Path) -> None:
     """
     kind = format_of(path)
     FigureCanvasAgg(figure)
+    drawn = io.BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # it is drawn as a box
-        write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format=kind))
+        figure.savefig(drawn, dpi=150, format=kind)
+    write_atomically(path, lambda temporary: temporary.write_bytes(drawn.getvalue()))

@@ -37,6 +37,11 @@ DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOF
 _TRUNCATED = "the compressed data ends too early: the file is truncated or still being written"
 
 
+def resolved(path: Path) -> Path:
+    """The path without symbolic links and dots; a loop of links, at which ``resolve`` fails, is left as it is."""
+    return Path(os.path.realpath(path))
+
+
 def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path | None = None) -> None:
     """Have ``write`` fill a temporary file beside ``path``, then put it in its place in one step.
 

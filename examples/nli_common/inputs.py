@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tyro.conf import DisallowNone
+
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.generated import Split, generated_corpus
@@ -34,13 +36,13 @@ CACHE = default_cache()
 class Data:
     """Where the sentence pairs and the word vectors come from."""
 
-    train: Path | None = None
+    train: DisallowNone[Path | None] = None
     """Training pairs: .jsonl or .tsv, plain or .gz. Without it, the generated corpus is used."""
-    dev: Path | None = None
+    dev: DisallowNone[Path | None] = None
     """Pairs that choose the best epoch; needed with --train."""
-    test: Path | None = None
+    test: DisallowNone[Path | None] = None
     """Pairs that are tested once, at the end."""
-    vectors: Path | None = None
+    vectors: DisallowNone[Path | None] = None
     """Word vectors: GloVe or fastText text (plain, .gz, .zip), or .npz. Without them each word's vector is random."""
     vector_size: int = 300
     """Width of the random vectors, where no vectors are given."""

@@ -4,12 +4,14 @@ import contextlib
 import dataclasses
 import io
 import typing
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tyro
 
 from nli_common.errors import InputError
+from nli_common.recipe import Recipe
 
 
 def parse_options(words: Sequence[str]) -> dict[str, str]:
@@ -58,6 +60,28 @@ def require_effect(*parts: tuple[Any, Any]) -> None:
     ]
     if idle:
         raise InputError("; ".join(idle))
+
+
+def require_named_once(words: Sequence[str]) -> None:
+    """Refuse a command line that names an option again, of which only the last value would be read.
+
+    Raises:
+        InputError: if it does.
+    """
+    options = Counter(word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--"))
+    for option, times in options.items():
+        if times > 1:
+            raise InputError(f"{option}: is given {times} times, expected once")
+
+
+def require_rate(recipe: Recipe, default: Recipe, *, given: bool) -> None:
+    """Refuse another optimiser with the learning rate of the default one.
+
+    Raises:
+        InputError: if no rate of its own is given.
+    """
+    if recipe.optimizer != default.optimizer and default.lr is not None and not given:
+        raise InputError(f"--lr is needed with --optimizer {recipe.optimizer}: {default.lr} is for {default.optimizer}")
 
 
 def spelled(name: str, value: object) -> str:

@@ -106,6 +106,8 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     if not accelerator.is_main_process:
         return
     require_replaceable("output", output, [run], pairs=pairs, vectors=vectors)
+    if output is not None and output.suffix in (".json", ".csv"):
+        raise InputError(f"--output {output}: expected a name in .tsv or .jsonl, got one in {output.suffix}")
     require_alike("output", output, BEGINNINGS, "predict")
     labels = run.read_config()["labels"]
     read = list(read_pairs(pairs, labelled=False))
@@ -184,7 +186,7 @@ def _rows(pairs: list[Pair], predictions: list[str], shares: Tensor) -> Iterator
 def _shares(model: nn.Module, pairs: PairDataset, accelerator: Accelerator) -> Tensor:
     """The probability of each class, ``(pairs, classes)``, in the dataset's order."""
     batches = evaluation_loader(pairs)
-    placed = accelerator.prepare_model(model, evaluation_mode=True)
+    placed = model.to(accelerator.device)
     moved = (send_to_device(batch, accelerator.device) for batch in batches)
     in_batches = torch.cat([part.float().softmax(-1).cpu() for part, _ in scores(placed, moved)])
     return torch.empty_like(in_batches).index_copy(0, order_of(batches), in_batches)

@@ -10,7 +10,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from nli_common.errors import InputError
-from nli_common.files import TEMPORARY, read_json, text_lines, write_text
+from nli_common.files import TEMPORARY, read_json, resolved, text_lines, write_text
 from nli_common.labels import SCHEMES
 from nli_common.options import spelled
 
@@ -130,6 +130,8 @@ def claim(folder: Path, name: str, leftovers: Iterable[str]) -> FileLock:
     Raises:
         InputError: if another process has the lock, or the folder cannot be written to.
     """
+    if folder.is_file():
+        raise InputError(f"--output {folder}: is a file, expected a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / name)
@@ -151,17 +153,19 @@ def require_replaceable(option: str, path: Path | None, runs: Iterable[Run], **r
     """Raise an ``InputError`` if a file to be written is one of those that are read, or of what training wrote."""
     if path is None:
         return
-    place = path.resolve()
-    if path.is_dir() or path == Path("-"):
-        raise InputError(
-            f"--{option} {path}: expected the name of a file, got {'a folder' if path.is_dir() else 'a dash'}"
-        )
+    place = resolved(path)
+    try:
+        is_folder, beside = path.is_dir(), Run(place.parent)
+        known = [*runs, *([beside] if beside.config.exists() else [])]
+    except OSError as error:
+        raise InputError(f"--{option} {path}: cannot be written ({error.strerror}); choose another file") from None
+    if is_folder or path == Path("-"):
+        raise InputError(f"--{option} {path}: expected the name of a file, got {'a folder' if is_folder else 'a dash'}")
     for name, source in read.items():
-        if source is not None and place == source.resolve():
+        if source is not None and place == resolved(source):
             raise InputError(f"--{option} {path}: expected a file other than that of --{name}, which it would replace")
-    beside = Run(place.parent)
-    for run in (*runs, *([beside] if beside.config.exists() else [])):
-        if place in (own.resolve() for own in (*run.files, run.folder / LOCK)):
+    for run in known:
+        if place in map(resolved, (*run.files, run.folder / LOCK)):
             raise InputError(f"--{option} {path}: expected a file other than a run's own, which it would replace")
 
 
@@ -181,9 +185,9 @@ def require_distinct(folders: Iterable[Path]) -> None:
     """Raise an ``InputError`` if one of these is named twice."""
     seen = set()
     for folder in folders:
-        if folder.resolve() in seen:
+        if resolved(folder) in seen:
             raise InputError(f"{folder}: is named twice")
-        seen.add(folder.resolve())
+        seen.add(resolved(folder))
 
 
 def read_metrics(path: Path) -> dict[str, Any]:
@@ -260,7 +264,8 @@ def _told(name: str, there: object, here: object, folder: Path) -> str:
     if file in FILES and there is MISSING:
         return f"a run without --{file}; test it with evaluate --run {folder} --{file} FILE, or "
     if file in FILES:
-        return f"a run with --{file}; " if here is MISSING else f"a run with another --{file} than this one; "
+        other = f"a run with another --{file} than this one, or another number of generated --pairs; "
+        return f"a run with --{file}; " if here is MISSING else other
     if there is MISSING or here is MISSING:
         return f"a run of another version, {'without' if there is MISSING else 'with'} {name}; "
     part, _, option = name.partition(".")

@@ -22,7 +22,7 @@ from nli_common.files import TEMPORARY, read_json, stem
 from nli_common.inputs import Data, fingerprint
 from nli_common.labels import measured_in, require_labels, scheme_of
 from nli_common.metrics import Metrics
-from nli_common.options import converted, parse_options
+from nli_common.options import converted, parse_options, require_rate
 from nli_common.recipe import Recipe
 from nli_common.runs import Run, claim, held_metrics, read_metrics, write_json
 from nli_common.script import Script
@@ -73,7 +73,10 @@ def run_table(
     table, changes = script.tables[name], parse_options(options)
     rows = [settle(script, row, changes, data) for row in table.rows]
     _require_used(changes, table, rows)
-    _require_distinct(table, rows, [settle(script, row, {}, data) for row in table.rows])
+    unchanged = [settle(script, row, {}, data) for row in table.rows]
+    _require_distinct(table, rows, unchanged)
+    for row, now, before in zip(table.rows, rows, unchanged, strict=True):
+        require_rate(now.recipe, before.recipe, given="lr" in {*changes, *row.options})
     if data.train is not None and data.test is None and any(measure.startswith("test") for measure in table.measures):
         raise InputError(f"--test is needed: {table.title} has a column of it")
     others = open_others(also, categories, data.cache)
@@ -85,12 +88,14 @@ def run_table(
     main = accelerator.is_main_process
     console = Console(quiet=not main, highlight=False, markup=False, emoji=False)
     facts = {"script": script.name, "data": _named(rows[0].data, also), "options": changes, "seeds": seeds}
-    facts["corpus"] = GENERATED if data.train is None else data.train.name
+    facts["corpus"] = GENERATED if data.train is None else _in_words(data.train)
     facts |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
     with contextlib.ExitStack() as held:
         if main:
             held.callback(claim(output, f".{name}.lock", [f".{name}.*{TEMPORARY}"]).release)
             _require_extended(output / f"{name}.json", facts)
+        # A table of fewer seeds is replaced once the new one has as many rows.
+        earlier = _rows_in(output / f"{name}.json") if main else 0
         done: list[dict[str, Any]] = []
         for place, (row, settings) in enumerate(zip(table.rows, rows, strict=True), start=1):
             runs = [Run(output / f"{settings.name}-seed{seed}") for seed in range(seeds)]
@@ -101,7 +106,7 @@ def run_table(
                 except InputError as error:
                     raise InputError(f"row {row.name!r}, seed {seed}: {error}") from None
             done.append(_result(row, settings, runs, others))
-            if main:
+            if main and len(done) >= earlier:
                 write_table(table, name, done, facts, output)
         if main:
             console.print((output / f"{name}.md").read_text(encoding="utf-8"), soft_wrap=True)
@@ -128,9 +133,16 @@ def _require_extended(path: Path, facts: Mapping[str, Any]) -> None:
         )
 
 
+def _rows_in(path: Path) -> int:
+    rows = read_json(path).get("rows") if path.exists() else None
+    return len(rows) if isinstance(rows, list) else 0
+
+
 def _require_used(changes: Mapping[str, str], table: Table, rows: Sequence[Settings]) -> None:
     """Raise an ``InputError`` unless some row takes each change."""
     for option in changes:
+        if option == "num_classes":
+            raise InputError("--options num_classes: the training pairs tell the number of classes")
         if option in _fields_of(rows[0].data):
             named = option.replace("_", "-")
             raise InputError(f"--options {option}: is an option of the table itself: --{named}")
@@ -226,8 +238,13 @@ def _named(data: Data, also: Sequence[Path]) -> str:
         text = f"trained and tested on the generated corpus, {data.pairs:,} training pairs"
     else:
         files = {"trained on": data.train, "dev": data.dev, "test": data.test, "vectors": data.vectors}
-        text = ", ".join(f"{name} {path.name}" for name, path in files.items() if path is not None)
-    return text + "".join(f", also {k}: {path.name}" for k, path in enumerate(also, start=1))
+        text = ", ".join(f"{name} {_in_words(path)}" for name, path in files.items() if path is not None)
+    return text + "".join(f", also {k}: {_in_words(path)}" for k, path in enumerate(also, start=1))
+
+
+def _in_words(path: Path) -> str:
+    """A file's name, which may be no text, as text that UTF-8 has."""
+    return path.name.encode("utf-8", "backslashreplace").decode()
 
 
 def _fields_of(part: Any) -> set[str]:

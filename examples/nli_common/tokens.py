@@ -11,6 +11,7 @@ _QUOTES = str.maketrans({"’": "'", "‘": "`", "“": "``", "”": "''"})
 _OPENING = re.compile(r"(?:(?<=[\s(\[{<])|^)\"")
 _TOKEN = re.compile(
     r"\bcan(?=not\b)|(?<=\bcan)not\b|\w+(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b"  # contractions
+    r"|\b[a-z]'(?!(?:s|re|ve|ll|d|m)\b)\w{2,}"  # o'clock, O'Brien
     r"|\d+(?:[.,:/]\d+)+|(?:[a-z]\.){2,}|\.{3}|-{2,}|``|''"  # 3,000.5, U.S., ...
     r"|\w+(?:-\w+)*|[^\w\s]",
     flags=re.IGNORECASE,
@@ -32,6 +33,8 @@ def split_text(text: str) -> list[str]:
 
     >>> split_text("She isn't John's well-known friend, is she?")
     ['She', 'is', "n't", 'John', "'s", 'well-known', 'friend', ',', 'is', 'she', '?']
+    >>> split_text("I'll see O'Brien's at five o'clock")
+    ['I', "'ll", 'see', "O'Brien", "'s", 'at', 'five', "o'clock"]
     >>> split_text('He "cannot" swim.')
     ['He', '``', 'can', 'not', "''", 'swim', '.']
     """

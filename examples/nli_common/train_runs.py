@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -152,15 +153,15 @@ def _tested(
     labels: Sequence[str],
     phenomena: Sequence[str],
 ) -> tuple[dict[str, Metrics], dict[str, float]]:
-    """The metrics of each corpus that there is, and the seconds that its predictions took."""
+    """The metrics of each corpus that there is, in full precision, and the seconds that its predictions took."""
     results: dict[str, Metrics] = {}
     seconds: dict[str, float] = {}
-    prepared = accelerator.prepare(model)
+    model.to(accelerator.device)  # without Accelerate's lower precision, as the other commands have it
     for name in ("test", "dev", "train"):
         if name in datasets:
             batches = accelerator.prepare(evaluation_loader(datasets[name], TRAIN_SAMPLE if name == "train" else None))
             started = time.perf_counter()
-            predicted = predictions(prepared, batches, accelerator)
+            predicted = predictions(model, batches, accelerator)
             seconds[name] = time.perf_counter() - started
             results[name] = metrics_of(*predicted, labels, phenomena)
     return results, seconds
@@ -240,6 +241,9 @@ def _print_sizes(console: Console, corpora: Mapping[str, Corpus]) -> None:
         dropped = f" ({corpus.dropped:,} without a gold label dropped)" if corpus.dropped else ""
         told = ", which have no part-of-speech tags" if corpora["train"].tags and not corpus.tags else ""
         console.print(f"{name:5} {len(corpus):>9,} pairs{dropped}{told}")
+    for one, other in combinations(corpora, 2):
+        if corpora[one].digest == corpora[other].digest:
+            console.print(f"note: --{one} and --{other} are the same pairs")
     if len(corpora["train"].labels) == 1:
         console.print(f"note: all training pairs are of one class, {corpora['train'].labels[0]}")
 

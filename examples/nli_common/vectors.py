@@ -58,8 +58,11 @@ def _npz(path: Path, wanted: set[str]) -> Vectors:
     points = words.astype(words.dtype.newbyteorder("=")).view(np.uint32) if words.dtype.itemsize else np.zeros(1)
     if points.max(initial=0) > sys.maxunicode:
         raise InputError(f"{path}: words holds something that is not a character")
+    found: Vectors = {}
     with np.errstate(over="ignore"):
-        found = {str(word): row.astype(np.float32) for word, row in zip(words, vectors, strict=True) if word in wanted}
+        for word, row in zip(words.tolist(), vectors, strict=True):
+            if word in wanted:
+                found.setdefault(word, row.astype(np.float32))
     for word, vector in found.items():
         if not np.isfinite(vector).all():
             raise InputError(f"{path}: the vector of {word!r} has a number that is not finite")
@@ -91,7 +94,7 @@ def _text(path: Path, wanted: set[str]) -> Vectors:
     lines = (numbered for numbered in _without_header(binary_lines(path)) if not numbered[1].isspace())
     head = [(number, line.removeprefix(codecs.BOM_UTF8)) for number, line in islice(lines, 100)]
     if not head:
-        raise InputError(f"{path}: is empty, expected word vectors")
+        raise InputError(f"{path}: has no vectors, expected a word and its numbers in each line")
     # Some GloVe words hold spaces, so a line may have more fields than most; the width is what most lines have.
     width = Counter(line.rstrip().count(b" ") for _, line in head).most_common(1)[0][0]
     # A word is looked up by its first part, which is cheap; the rare hits are then cut from the right.
