@@ -1,6 +1,6 @@
 """Length-bucketed batches: complete, reproducible, padded to the longest sentence and no further."""
 
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
@@ -167,6 +167,12 @@ def test_a_limit_takes_the_first_pairs(dataset: PairDataset, same_lengths: bool)
     batches = loader(dataset, 16, None, same_lengths=same_lengths, limit=37)
     assert sorted(i for batch in batches.batch_sampler for i in batch) == list(range(37))
     assert sum(len(batch.label) for batch in batches) == 37
+
+
+def test_an_evaluation_keeps_pairs_of_one_length_in_their_order() -> None:
+    lengths = np.tile([5, 3], 500)
+    order = [*chain.from_iterable(LengthBuckets(lengths, 32, None))]
+    assert order == [*range(1, 1000, 2), *range(0, 1000, 2)]
 
 
 def test_batches_come_in_no_order_of_length() -> None:

@@ -23,6 +23,7 @@ from safetensors.torch import load_file
 import decomposable_attention
 from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
 from nli_common import lexicon
+from nli_common.commands import _table_command, _train_command
 from nli_common.corpora import read_pairs
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_runs
@@ -688,12 +689,22 @@ def test_the_same_pairs_in_two_files_are_told(corpora: list[str], tmp_path: Path
     given = ("--train", train, "--dev", dev, "--test", dev, *FAST, "--vector-size", "8", *corpora[:2])
     told = run_script("train", *given, "--output", tmp_path / "run")
     assert told.stdout.count("note: --dev and --test are the same pairs") == 1 and "--train and" not in told.stdout
+    assert "note: without --vectors each word's vector is random" in told.stdout
 
 
 def test_help_waits_for_no_import_that_takes_seconds() -> None:
     code = "import sys; import decomposable_attention; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=SCRIPT.parent, capture_output=True, text=True, check=True)
     assert not {"scipy", "torch._dynamo", "torchmetrics", "transformers"} & set(done.stdout.split())
+
+
+def test_runs_and_tables_go_to_folders_of_the_scripts_name() -> None:
+    train, table = (
+        inspect.signature(make(decomposable_attention.SCRIPT)).parameters for make in (_train_command, _table_command)
+    )
+    assert train["output"].default == Path("runs/decomposable_attention")
+    assert table["output"].default == Path("runs/tables/decomposable_attention")
+    assert (train["seed"].default, train["checkpoint_seconds"].default, table["seeds"].default) == (0, 60, 3)
 
 
 def test_every_option_has_its_help() -> None:

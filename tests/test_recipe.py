@@ -1,7 +1,9 @@
 """Recipes: which numbers are refused, what the penalty is, and AdamWR's schedule against its paper."""
 
+import importlib
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 import torch
@@ -69,6 +71,44 @@ def test_adamwr_equals_its_update_rule(factor: int) -> None:
         recipe.schedule(optimizer, step / 5, 100, 8)
         optimizer.step()
     assert layer.weight.item() == pytest.approx(adamwr_by_hand(2.0, gradients, 5, recipe), rel=1e-9)
+
+
+ADDED = {"epochs": 20, "patience": 5, "clip_norm": None, "l2": 0.0, "same_lengths": False}
+"""What most papers leave open, as docs/decisions.md lists it."""
+PAPERS: dict[str, dict[str, Any]] = {
+    "decomposable_attention": {"optimizer": "adagrad", "batch_size": 4, "epochs": 50},
+    "cafe": {"optimizer": "adam", "lr": 3e-4, "batch_size": 256, "l2": 1e-6, "epochs": 40},
+    "gaussian_transformer": {
+        "optimizer": "adamwr", "lr": 3e-4, "min_lr": 4e-5, "restart_epochs": 10, "restart_factor": 1,
+        "batch_size": 64, "normalized_decay": 1 / 600, "epochs": 30, "patience": 20,
+    },
+    "gated_cnn": {"optimizer": "adam", "lr": 4e-4, "batch_size": 64},
+    "lstm_attention": {
+        "optimizer": "adam", "lr": 2e-4, "batch_size": 32, "same_lengths": True,
+        "epochs": 50, "patience": 50,
+    },
+    "esim": {"optimizer": "adam", "lr": 4e-4, "batch_size": 32, "clip_norm": 10.0},
+    "hypothesis_only": {"optimizer": "adam", "lr": 1e-3, "batch_size": 32},
+    "stacked_alignment": {"optimizer": "adam", "lr": 5e-4, "batch_size": 32},
+}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_recipes_are_those_that_are_documented(name: str) -> None:
+    recipe = asdict(importlib.import_module(name).SCRIPT.recipe)
+    wanted = ADDED | {"warmup_epochs": 0.0, "ema_decay": None, "compile": False, "cuda_graphs": False} | PAPERS[name]
+    assert {option: recipe[option] for option in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", ["adam", "adagrad", "adamwr"])
+def test_weights_of_any_number_of_axes_decay(name: str) -> None:
+    """A convolution's have three. AdamWR's decay takes biases, too; the penalty does not."""
+    layer = nn.Conv1d(2, 3, 4)
+    recipe = Recipe(optimizer=name, lr=0.1, l2=0.5, normalized_decay=0.5)
+    optimizer = recipe.make_optimizer(layer)
+    recipe.schedule(optimizer, 0.0, 100, 8)
+    decays = {id(p): group["weight_decay"] > 0 for group in optimizer.param_groups for p in group["params"]}
+    assert decays == {id(layer.weight): True, id(layer.bias): name == "adamwr"}
 
 
 @pytest.mark.parametrize("name", ["adam", "adagrad"])

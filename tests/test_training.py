@@ -23,8 +23,9 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.testing import assert_close
 
+import lstm_attention
 from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
-from nli_common import train_runs
+from nli_common import train_runs, training
 from nli_common.checkpoints import load_checkpoint, load_weights, save_checkpoint, save_weights
 from nli_common.corpora import Pair
 from nli_common.data import Corpus
@@ -337,6 +338,70 @@ def test_a_run_in_bf16_is_tested_in_full_precision(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert json.loads((tmp_path / "run" / "config.json").read_text())["mixed_precision"] == "bf16"
     assert {line for line in done.stdout.splitlines() if "tested in" in line} == {"tested in torch.float32"}
+
+
+def test_a_checkpoint_is_written_as_often_as_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is one second further whenever it is read, once a step; a checkpoint itself takes two."""
+    steps: list[int] = []
+    seconds = itertools.count()
+
+    def save(path: Path, model: nn.Module, optimizer: Any, progress: dict[str, Any], **rest: Any) -> None:
+        steps.append(progress["step"])
+        save_checkpoint(path, model, optimizer, progress, **rest)
+
+    monkeypatch.setattr(training, "save_checkpoint", save)
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
+    config, recipe = DecomposableAttentionConfig(hidden_size=4), Recipe(lr=0.01, epochs=1, batch_size=10)
+    train_run(SCRIPT, config, recipe, Data(pairs=250, vector_size=4), 0, Run(tmp_path / "run"), 9.5)
+    assert steps == [10, 20, 0], "and after the epoch, at the start of the next"
+
+
+def test_what_a_run_needs_to_go_on_is_kept_until_it_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, finished = Run(tmp_path / "run"), []
+    drop = Run.drop_checkpoints
+    monkeypatch.setattr(Run, "drop_checkpoints", lambda run: finished.append(run.metrics.exists()) or drop(run))
+    train_here(run.folder)
+    assert finished == [True] and not run.checkpoint.exists()
+    run.checkpoint.write_text("of a process that was killed right then")
+    train_here(run.folder)
+    assert finished == [True, True] and not run.checkpoint.exists()
+
+
+def test_what_is_said_of_each_epoch_is_what_the_metrics_keep(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(tmp_path / "run")
+    config, recipe = DecomposableAttentionConfig(hidden_size=4), Recipe(lr=0.01, epochs=6, patience=6)
+    train_run(SCRIPT, config, recipe, Data(pairs=400, vector_size=4), 0, run)
+    metrics, told = json.loads(run.metrics.read_text()), capsys.readouterr().out
+    epochs = re.findall(r"epoch +(\d+)   loss ([\d.]+)   dev +([\d.]+)( \*|  )   ([\d,]+) pairs/s", told)
+    dev = [100 * row["dev"] for row in metrics["history"]]
+    assert [(int(k), accuracy) for k, _, accuracy, *_ in epochs] == [(k + 1, f"{x:.2f}") for k, x in enumerate(dev)]
+    assert [star == " *" for *_, star, _ in epochs] == [x > max(dev[:k], default=-1) for k, x in enumerate(dev)]
+    assert epochs[-1][-1] == f"{metrics['pairs_per_second']:,.0f}"
+    assert f"best epoch {1 + dev.index(max(dev))} of 6, " in told and metrics["best_epoch"] == 1 + dev.index(max(dev))
+
+
+def test_pairs_without_a_label_are_told() -> None:
+    file = io.StringIO()
+    corpus = Corpus.from_pairs([Pair(["a"], ["b"], label) for label in ("neutral", "-")], "pairs")
+    _print_sizes(Console(file=file), {"train": corpus})
+    assert file.getvalue().startswith("train         1 pairs (1 without a gold label dropped)\n")
+
+
+def test_a_model_that_reads_tags_is_told_that_there_are_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{label}\ta dog\ta cat\n" for label in ("neutral", "entailment", "contradiction"))
+    (tmp_path / "pairs.tsv").write_text(f"gold_label\tsentence1\tsentence2\n{rows}")
+    data = Data(tmp_path / "pairs.tsv", tmp_path / "pairs.tsv", vector_size=4, cache=tmp_path / "cache")
+    for tags in (0, 3):
+        config = lstm_attention.AttentionModelConfig(hidden_size=4, num_tags=tags)
+        train_run(lstm_attention.SCRIPT, config, Recipe(lr=0.1, epochs=1), data, 0, Run(tmp_path / f"run-{tags}"))
+        told = "note: this model reads part-of-speech tags, and the training pairs have none" in capsys.readouterr().out
+        assert told == (tags > 0)
 
 
 def test_a_failed_start_claims_nothing(tmp_path: Path) -> None:

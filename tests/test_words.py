@@ -65,6 +65,13 @@ def test_no_number_is_read_where_it_would_be_waited_for(where: str) -> None:
     assert are_at_hand(torch.zeros(1)) and not are_at_hand(torch.zeros(1), Elsewhere())  # type: ignore[arg-type]
 
 
+def test_the_first_24_characters_of_a_word_are_read() -> None:
+    alike, other = "a" * 24, "a" * 23 + "b"
+    characters = WordCharacters(Lexicon.random([alike, alike + "b", other, alike * 2], 3))
+    first, longer, changed, long = characters.ids.tolist()
+    assert first == longer == long != changed and characters.lengths.tolist() == [24] * 4
+
+
 def test_padding_has_no_characters() -> None:
     """A word that padding alone holds, of letters with huge vectors, reaches nothing, and no gradient reaches it."""
     lexicon = Lexicon(["zz", "ab", "ba"], torch.ones(3, 2))
