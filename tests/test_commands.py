@@ -652,8 +652,9 @@ def test_a_full_disk_behind_the_output_is_told_in_one_line(script: Path, run: Pa
     (tmp_path / "pairs.tsv").write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
     arguments = ["predict", "--run", run, "--pairs", tmp_path / "pairs.tsv"] if script == SCRIPT else [run]
     command = [sys.executable, str(script), *map(str, arguments)]
+    buffered = {name: value for name, value in environment().items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=buffered)
     assert done.returncode == 2 and done.stderr.endswith("error: No space left on device\n")
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 

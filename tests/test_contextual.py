@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ from transformers import (
 import runs
 from gaussian_transformer import SCRIPT, GaussianTransformer, GaussianTransformerConfig
 from nli_common import contextual
-from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix, VectorCache
+from nli_common.contextual import ContextualVectors, LayerInsertion, LayerMix, VectorCache, fingerprint_of_folder
 from nli_common.data import Sentence
 from nli_common.errors import InputError
 from nli_common.inputs import Data
@@ -145,6 +146,47 @@ def test_numbers_too_large_for_half_precision_stay_finite(folder: Path, tmp_path
     vectors = ContextualVectors(folder, LEXICON, tmp_path / "cache.sqlite3")
     vectors._encoder[1].embeddings.LayerNorm.bias.data.fill_(1e9)
     assert torch.all(vectors(sentence([0, 1]))[0] == 65504)
+    below = ContextualVectors(folder, LEXICON, tmp_path / "below.sqlite3")
+    below._encoder[1].embeddings.LayerNorm.bias.data.fill_(-1e9)
+    assert torch.all(below(sentence([0, 1]))[0] == -65504)
+
+
+def test_an_encoder_computes_in_float32_whatever_is_around_it(folder: Path, tmp_path: Path) -> None:
+    """However its weights are kept: its vectors are those of every later run, too."""
+    vectors = ContextualVectors(folder, LEXICON, tmp_path / "cache.sqlite3")
+    under_autocast = ContextualVectors(folder, LEXICON, tmp_path / "autocast.sqlite3")
+    with torch.autocast("cpu", torch.bfloat16):
+        lowered = under_autocast(sentence([0, 1, 2]))
+    assert torch.equal(lowered, vectors(sentence([0, 1, 2])))
+    AutoModel.from_pretrained(folder).to(torch.bfloat16).save_pretrained(tmp_path / "half")
+    for path in folder.glob("*token*"):
+        (tmp_path / "half" / path.name).write_bytes(path.read_bytes())
+    half = ContextualVectors(tmp_path / "half", LEXICON, tmp_path / "cache.sqlite3")
+    assert {parameter.dtype for parameter in half._encoder[1].parameters()} == {torch.float32}
+
+
+def test_nothing_is_downloaded_and_no_code_of_a_folder_is_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    for kind in ("AutoConfig", "AutoTokenizer", "AutoModel"):
+        loader = getattr(sys.modules["transformers"], kind)
+
+        def load(place: str, loader: Any = loader, **options: Any) -> Any:
+            asked.append((loader.__name__, options["local_files_only"], options["trust_remote_code"]))
+            return loader.from_pretrained(place, **options)
+
+        monkeypatch.setattr(sys.modules["transformers"], kind, SimpleNamespace(from_pretrained=load))
+    ContextualVectors(folder, LEXICON, tmp_path / "cache.sqlite3")(sentence([0]))
+    assert asked == [(kind, True, False) for kind in ("AutoConfig", "AutoTokenizer", "AutoModel")]
+
+
+def test_a_folder_is_told_from_one_whose_files_have_other_names(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.json").write_text("{}")
+    one, two = (fingerprint_of_folder(tmp_path / name) for name in ("one", "two"))
+    assert one != two
 
 
 def other_encoder(folder: Path, config: PretrainedConfig) -> Path:

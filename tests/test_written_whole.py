@@ -14,6 +14,7 @@ from study import plots
 from study import report as study_report
 
 from nli_common.errors import InputError
+from nli_common.files import TEMPORARY, version_key, write_atomically
 
 FIGURES = {"seconds": 1.0, "pairs": 1.0, "peak_gib": 1.0, "megabytes_per_second": 1.0, "found": 1.0, "bytes": 1.0}
 FIGURES |= {f"pairs_per_second_at_{size}": 1.0 for size in (32, 64, 256)}
@@ -82,3 +83,51 @@ def test_what_cannot_be_written_whole_leaves_what_was_there(
         with pytest.raises(InputError, match="cannot be written"):
             write(tmp_path, patched)
     assert (tmp_path / name).read_text() == "old" and not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("broken", "left"), [(1, {"new": "second", "kept": "first"}), (2, {"kept": "second"})], ids=["first", "second"]
+)
+def test_what_is_kept_aside_stays_until_the_old_file_takes_its_place(
+    broken: int, left: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that ends at either step leaves a whole file in one of the two places."""
+    (tmp_path / "new").write_text("second")
+    (tmp_path / "kept").write_text("first")
+    replace, moved = Path.replace, []
+
+    def fail(source: Path, target: Path) -> Path:
+        moved.append((source.name, target.name))
+        if len(moved) == broken:
+            raise OSError(errno.EIO, "broken")
+        return replace(source, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(InputError, match="cannot be written"):
+        write_atomically(tmp_path / "new", lambda temporary: temporary.write_text("third"), keep=tmp_path / "kept")
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == left
+    assert moved[0] == ("new", "kept")
+
+
+def test_forgotten_files_of_a_name_with_brackets_are_cleared(tmp_path: Path) -> None:
+    forgotten, other = tmp_path / f".[a].json.1{TEMPORARY}", tmp_path / f".a.json.1{TEMPORARY}"
+    for path in (forgotten, other):
+        path.write_text("half")
+        os.utime(path, (0, 0))
+    write_atomically(tmp_path / "[a].json", lambda temporary: temporary.write_text("{}"))
+    assert not forgotten.exists() and other.exists()
+
+
+def test_what_is_made_of_a_file_is_named_by_its_place_size_time_and_form(tmp_path: Path) -> None:
+    names = set()
+    for name, text, nanoseconds, form in (
+        ("a", "one", 10**18, 1),
+        ("b", "one", 10**18, 1),
+        ("a", "more", 10**18, 1),
+        ("a", "one", 10**18 + 1_000_000, 1),
+        ("a", "one", 10**18, 2),
+    ):
+        (tmp_path / name).write_text(text)
+        os.utime(tmp_path / name, ns=(nanoseconds, nanoseconds))
+        names.add(version_key(tmp_path / name, form))
+    assert len(names) == 5
