@@ -48,7 +48,8 @@ class Case:
 
     def train(self, output: Path, *more: str) -> list[str]:
         """The command's words; a checkpoint after every step."""
-        return ["train", *SMALL, "--checkpoint-seconds", "0", "--output", str(output), *more, *self.model]
+        small = [word for pair in zip(SMALL[::2], SMALL[1::2], strict=True) if pair[0] not in more for word in pair]
+        return ["train", *small, "--checkpoint-seconds", "0", "--output", str(output), *more, *self.model]
 
 
 CASES = {

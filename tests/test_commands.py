@@ -108,6 +108,14 @@ def predicted(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
+def test_a_tab_in_a_field_does_not_shift_the_columns(run: Path, tmp_path: Path) -> None:
+    pairs, output = tmp_path / "pairs.jsonl", tmp_path / "out.tsv"
+    pairs.write_text(json.dumps({"sentence1": "a", "sentence2": "b", "pairID": "p\t1\n2"}))
+    predict_file(decomposable_attention.SCRIPT, Run(run), pairs, None, output)
+    (row,) = predicted(output)
+    assert (row["pairID"], row["sentence1"], row["sentence2"]) == ("p 1 2", "a", "b")
+
+
 def test_predict_takes_a_file_of_pairs_with_and_without_labels(run: Path, tmp_path: Path) -> None:
     sentences = [("the dog " * (n % 7) + 'is a "zebra"', "a quokka " * (1 + n % 5) + "runs") for n in range(300)]
     labels = ["-", "neutral", "entailment"]
@@ -647,16 +655,12 @@ def test_a_reader_that_has_gone_is_no_error(arguments: list[str], tmp_path: Path
     assert done.stderr == "" and done.returncode == 1
 
 
-@pytest.mark.parametrize("script", [SCRIPT, SCRIPT.with_name("compare.py")], ids=["predict", "compare"])
-def test_a_full_disk_behind_the_output_is_told_in_one_line(script: Path, run: Path, tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
-    arguments = ["predict", "--run", run, "--pairs", tmp_path / "pairs.tsv"] if script == SCRIPT else [run]
-    command = [sys.executable, str(script), *map(str, arguments)]
+def test_a_full_disk_behind_the_output_is_told_in_one_line(run: Path) -> None:
+    command = [sys.executable, str(SCRIPT.with_name("compare.py")), str(run)]
     buffered = {name: value for name, value in environment().items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=buffered)
-    assert done.returncode == 2 and done.stderr.endswith("error: No space left on device\n")
-    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+    assert (done.returncode, done.stderr) == (2, "error: No space left on device\n")
 
 
 def test_what_the_system_refuses_is_told_in_one_line(run: Path, tmp_path: Path) -> None:
@@ -683,6 +687,12 @@ def test_an_option_that_is_given_twice_is_refused(corpora: list[str], tmp_path: 
     assert one_line(equals).strip() == "error: --premise: is given 2 times, expected once"
     none = run_script("train", "--train", "None", "--dev", corpora[5], "--output", tmp_path / "run")
     assert "None: no such file" in one_line(none)
+
+
+def test_another_optimizer_may_have_the_rate_of_the_default_one_if_it_is_asked_for(tmp_path: Path) -> None:
+    other = ("train", "--optimizer", "adagrad", "--pairs", "99", "--output", tmp_path / "run")
+    assert "--lr is needed with --optimizer adagrad" in one_line(run_script(*other))
+    assert "--pairs must be at least 100" in one_line(run_script(*other, "--lr", "0.001")), "what is checked next"
 
 
 def test_the_same_pairs_in_two_files_are_told(corpora: list[str], tmp_path: Path) -> None:

@@ -172,8 +172,9 @@ def test_nothing_is_downloaded_and_no_code_of_a_folder_is_run(
     for kind in ("AutoConfig", "AutoTokenizer", "AutoModel"):
         loader = getattr(sys.modules["transformers"], kind)
 
-        def load(place: str, loader: Any = loader, **options: Any) -> Any:
+        def load(place: str, loader: Any = loader, kind: str = kind, **options: Any) -> Any:
             asked.append((loader.__name__, options["local_files_only"], options["trust_remote_code"]))
+            assert kind != "AutoTokenizer" or options["add_prefix_space"], "RoBERTa's and GPT-2's would refuse words"
             return loader.from_pretrained(place, **options)
 
         monkeypatch.setattr(sys.modules["transformers"], kind, SimpleNamespace(from_pretrained=load))
@@ -446,7 +447,7 @@ def test_the_parameters_with_elmos_sizes(tmp_path: Path) -> None:
     assert sum(p.numel() for p in model.parameters()) == 884_301
 
 
-def test_the_encoder_enters_twice(config: GaussianTransformerConfig) -> None:
+def test_the_encoder_enters_twice(config: GaussianTransformerConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Instead of word and character vectors, and beside what the encoding blocks make, each time in its own mixture."""
     model = GaussianTransformer(config, LEXICON).double().eval()
     premise = sentence([0, 1, 2], [4, 3])
@@ -455,6 +456,10 @@ def test_the_encoder_enters_twice(config: GaussianTransformerConfig) -> None:
     for block in model.encoding:
         x = block(x, premise.mask)
     assert_close(model.encode(premise), model.insertion(x, layers), atol=1e-12, rtol=1e-12)
+    before = GaussianTransformer(dataclasses.replace(config, norm="pre"), LEXICON).double().eval()
+    monkeypatch.setattr(before, "encoding", nn.ModuleList())
+    x = before.position(before.projection(layers))
+    assert_close(before.encode(premise), before.insertion(before.norm_encoded(x), layers), atol=1e-12, rtol=1e-12)
     mixes = [part for part in model.modules() if isinstance(part, LayerMix)]
     assert len(mixes) == 2
     logits = model(premise, premise)

@@ -10,13 +10,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from accelerate.state import AcceleratorState
 from filelock import FileLock
 from rich.console import Console
 from safetensors.torch import load_file
@@ -25,7 +26,7 @@ from torch.testing import assert_close
 
 import lstm_attention
 from decomposable_attention import SCRIPT, DecomposableAttention, DecomposableAttentionConfig
-from nli_common import train_runs, training
+from nli_common import metrics, train_runs, training
 from nli_common.checkpoints import load_checkpoint, load_weights, save_checkpoint, save_weights
 from nli_common.corpora import Pair
 from nli_common.data import Corpus
@@ -37,7 +38,7 @@ from nli_common.metrics import Metrics, metrics_of
 from nli_common.recipe import Recipe
 from nli_common.runs import Run, write_json
 from nli_common.train_runs import _print_coverage, _print_sizes, train_run
-from runs import run_script, start_script, write_corpora
+from runs import ROOT, run_script, start_script, write_corpora
 
 RECIPE = [
     *("--epochs", "4", "--hidden-size", "20", "--intra-attention", "--same-lengths", "--clip-norm", "1"),
@@ -318,28 +319,37 @@ def test_a_run_in_another_precision_is_another_run(tmp_path: Path) -> None:
         train_here(run.folder)
 
 
-def print_dtypes() -> None:
-    """Have the dtype of the scores that a finished run is tested by printed."""
-    tested = train_runs.predictions
+@pytest.fixture
+def in_bf16(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What Accelerate is asked for by its environment, which it reads once."""
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
+    AcceleratorState._reset_state(reset_partial_state=True)
+    yield
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.mark.usefixtures("in_bf16")
+def test_a_run_in_bf16_is_tested_in_full_precision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As evaluate and predict read it, whatever Accelerate is asked for then."""
+    trained: set[torch.dtype] = set()
+    tested: set[torch.dtype] = set()
 
     def predictions(model: nn.Module, *rest: Any) -> Any:
         for part in model.modules():  # what leaves the whole model is float32 under Accelerate's bf16, too
             if isinstance(part, nn.Linear):
-                part.register_forward_hook(lambda _, __, y: print("tested in", y.dtype))
-        return tested(model, *rest)
+                part.register_forward_hook(lambda _, __, y: tested.add(y.dtype))
+        return metrics.predictions(model, *rest)
 
-    train_runs.predictions = predictions
+    def gradients(model: nn.Module, *rest: Any) -> Any:
+        model.aggregate[-1].register_forward_hook(lambda _, __, y: trained.add(y.dtype))
+        return take_gradients(model, *rest)
 
-
-def test_a_run_in_bf16_is_tested_in_full_precision(tmp_path: Path) -> None:
-    """As evaluate and predict read it, whatever Accelerate is asked for then."""
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "ACCELERATE_MIXED_PRECISION": "bf16"}
-    call = "print_dtypes(); train_here(Path(sys.argv[1]))"
-    code = f"import sys; sys.path[:0] = sys.argv[2:]; from test_training import *; {call}"
-    command = [sys.executable, "-c", code, "run", *sys.path]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    take_gradients = training._gradients
+    monkeypatch.setattr(train_runs, "predictions", predictions)
+    monkeypatch.setattr(training, "_gradients", gradients)
+    train_here(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "config.json").read_text())["mixed_precision"] == "bf16"
-    assert {line for line in done.stdout.splitlines() if "tested in" in line} == {"tested in torch.float32"}
+    assert (trained, tested) == ({torch.bfloat16}, {torch.float32})
 
 
 def test_a_checkpoint_is_written_as_often_as_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,6 +394,29 @@ def test_what_is_said_of_each_epoch_is_what_the_metrics_keep(
     assert [star == " *" for *_, star, _ in epochs] == [x > max(dev[:k], default=-1) for k, x in enumerate(dev)]
     assert epochs[-1][-1] == f"{metrics['pairs_per_second']:,.0f}"
     assert f"best epoch {1 + dev.index(max(dev))} of 6, " in told and metrics["best_epoch"] == 1 + dev.index(max(dev))
+
+
+def test_the_confusion_is_that_of_the_test_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[tuple[Any, str]] = []
+    monkeypatch.setattr(train_runs, "plot_confusion", lambda confusion, _, title, __: drawn.append((confusion, title)))
+    run = Run(tmp_path / "run")
+    train_here(run.folder)
+    test = json.loads(run.metrics.read_text())["test"]
+    assert drawn == [(test["confusion"], f"test, accuracy {100 * test['accuracy']:.1f} %")]
+
+
+def test_the_readme_says_on_how_many_training_pairs_a_run_is_tested() -> None:
+    assert f"first {train_runs.TRAIN_SAMPLE:,} pairs" in " ".join((ROOT / "examples" / "README.md").read_text().split())
+
+
+def test_a_step_is_compiled_if_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(torch, "compile", lambda model, **how: asked.append((type(model).__name__, how)) or model)
+    for compiled in (False, True):
+        recipe = Recipe(lr=0.01, epochs=1, compile=compiled)
+        config = DecomposableAttentionConfig(hidden_size=4)
+        train_run(SCRIPT, config, recipe, Data(pairs=100, vector_size=4), 0, Run(tmp_path / str(compiled)))
+    assert asked == [("DecomposableAttention", {"dynamic": True})]
 
 
 def test_pairs_without_a_label_are_told() -> None:

@@ -164,3 +164,11 @@ def test_only_what_differs_from_the_default_is_refused() -> None:
     fc = cafe.CAFEConfig(encoder="fc", prediction="fc", rectified_projection=True)
     with pytest.raises(InputError, match=r"^--rectified-projection: changes nothing without a highway layer$"):
         require_effect((fc, cafe.CAFEConfig()))
+
+
+@pytest.mark.parametrize(("script", "config"), SMALL, ids=[type(config).__name__ for _, config in SMALL])
+def test_a_model_has_no_dropout_but_that_of_its_options(script: Script, config: Any) -> None:
+    names = [field.name for field in fields(config) if "dropout" in field.name and not isinstance(field.default, bool)]
+    model = build(script, replace(config, **dict.fromkeys(names, 0.0)), LEXICON)
+    in_training = model.train()(*PAIR)
+    assert names and torch.equal(model.eval()(*PAIR), in_training)

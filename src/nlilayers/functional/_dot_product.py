@@ -6,7 +6,7 @@ from torch import Tensor
 from nlilayers._precision import are_float16, product
 
 
-def dot_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
+def dot_scores(queries: Tensor, keys: Tensor, scale: float | None = None) -> Tensor:
     r"""Dot products of every query and every key: Parikh et al. 2016, Eqs 1 and 6; Guo et al. 2019, Eq 1.
 
     .. math:: s_{ij} = \tau\, q_i^\top k_j
@@ -18,7 +18,7 @@ def dot_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
     Args:
         queries: :math:`q`; :math:`F(\bar a)` in Parikh et al. 2016.
         keys: :math:`k`; :math:`F(\bar b)`, likewise.
-        scale: :math:`\tau`.
+        scale: :math:`\tau`; ``None`` means 1.
 
     Shape:
         ``(..., n, d)``, ``(..., m, d)`` → ``(..., n, m)``.
@@ -36,7 +36,7 @@ def dot_scores(queries: Tensor, keys: Tensor, scale: float = 1.0) -> Tensor:
     in_float32 = are_float16(queries, keys)
     if in_float32:
         queries, keys = queries.float(), keys.float()
-    if isinstance(scale, Tensor) or scale != 1:
+    if scale is not None:  # a graph would be compiled anew for a number that it is compared with
         queries = queries * scale  # there are fewer of them than scores
     keys = keys.transpose(-2, -1)
     return product(queries, keys) if in_float32 else queries @ keys
