@@ -682,9 +682,14 @@ def test_what_the_system_refuses_is_told_in_one_line(run: Path, tmp_path: Path) 
 
 def test_an_option_that_is_given_twice_is_refused(corpora: list[str], tmp_path: Path) -> None:
     twice = run_script("train", *corpora, "--train", tmp_path / "more.tsv", "--output", tmp_path / "run")
-    assert one_line(twice).strip() == "error: --train: is given 2 times, expected once"
+    assert (
+        one_line(twice).strip() == "error: --train: is given 2 times, expected once, with all of its values behind it"
+    )
     equals = run_script("predict", "--run", "x", "--premise=a", "--premise", "b", "--hypothesis", "c")
-    assert one_line(equals).strip() == "error: --premise: is given 2 times, expected once"
+    assert (
+        one_line(equals).strip()
+        == "error: --premise: is given 2 times, expected once, with all of its values behind it"
+    )
     none = run_script("train", "--train", "None", "--dev", corpora[5], "--output", tmp_path / "run")
     assert "None: no such file" in one_line(none)
 

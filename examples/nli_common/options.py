@@ -71,7 +71,7 @@ def require_named_once(words: Sequence[str]) -> None:
     options = Counter(word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--"))
     for option, times in options.items():
         if times > 1:
-            raise InputError(f"{option}: is given {times} times, expected once")
+            raise InputError(f"{option}: is given {times} times, expected once, with all of its values behind it")
 
 
 def require_rate(recipe: Recipe, default: Recipe, *, given: bool) -> None:
