@@ -18,8 +18,10 @@ settings.register_profile(
 settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
-_LONG = (("sequence_layers", "faults", "unread"), ("processes", "training", "study", "recurrent", "wheel"))
-"""Modules whose tests take long, in two parts that take about as long as each other."""
+_LONG = {
+    f"test_{name}"
+    for name in ("faults", "processes", "recurrent", "sequence_layers", "study", "training", "unread", "wheel")
+}
 
 # What trains within a test is compared, number by number, with what trains on the CPU; Accelerate reads this once.
 os.environ["ACCELERATE_USE_CPU"] = "true"
@@ -44,14 +46,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the modules whose tests take long: a process that had one left at the end would be waited for.
-
-    Of two processes, one begins with the first half of all tests and the other with the second.
-    """
-    part_of = {f"test_{name}": part for part, names in enumerate(_LONG) for name in names}
-    first, second, short = ([item for item in items if part_of.get(item.path.stem, 2) == part] for part in range(3))
-    before = max(0, len(items) // 2 - len(first))
-    items[:] = [*first, *short[:before], *second, *short[before:]]
+    """Begin with the modules whose tests take long: a process that had one left at the end would be waited for."""
+    items.sort(key=lambda item: item.path.stem not in _LONG)
 
 
 def pytest_collection_finish() -> None:
