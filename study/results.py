@@ -4,8 +4,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from nli_common.files import read_json
 from study.plan import ENCODED, VARIANTS, Job, jobs
-from study.training import held_result, plan_of, result_file
+from study.training import plan_of, result_file
 from study.tuning import tuned
 
 Results = dict[tuple[str, str], list[dict[str, Any]]]
@@ -16,7 +17,7 @@ def held(path: Path, job: Job) -> dict[str, Any] | None:
     options = tuned(VARIANTS[job.variant].family)
     if options is None or not path.exists():
         return None
-    result = held_result(path)
+    result = read_json(path)
     plan = plan_of(job, options)
     return result if plan == {name: result.get(name) for name in plan} else None
 

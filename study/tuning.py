@@ -4,8 +4,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from nli_common.files import read_json
 from study.plan import DROPOUTS, PROTOCOL, RATES, TUNING_BENCH, TUNING_DROPOUT, TUNING_EPOCHS, Job
-from study.training import RESULTS, Places, held_result, plan_of, settings_of, slug, train, write_result
+from study.training import RESULTS, Places, plan_of, settings_of, slug, train, write_result
 
 
 def tuned_file(family: str) -> Path:
@@ -35,7 +36,7 @@ def held_tuning(family: str) -> dict[str, Any] | None:
     path = tuned_file(family)
     if not path.exists():
         return None
-    held = held_result(path)
+    held = read_json(path)
     options = [one["options"] for one in held["tried"]]
     planned = plan(family)
     same = planned == {name: held.get(name) for name in planned} and options == grid(options[-1]["lr"])
