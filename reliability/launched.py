@@ -8,8 +8,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 from safetensors.torch import load_file
@@ -20,26 +21,81 @@ from reliability.transforms import difference
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "reliability" / "in_float64.py"
 RECIPE = ("--hidden-size", "20", "--dropout", "0", "--intra-attention", "--optimizer", "adagrad", "--lr", "0.05")
-PLAIN = (sys.executable,)
 BATCH = 16
 SAID = 2000
 """Characters that are shown of the end of what a failed run says."""
+SECONDS = 200
+"""What a run may take."""
 
 
-def torchrun() -> tuple[str, ...]:
+class Started(Protocol):
+    """All processes of a script that runs."""
+
+    def poll(self) -> int | None:
+        """What they ended with; None as long as they run."""
+        ...
+
+    def kill(self) -> None:
+        """End all of them, at once."""
+        ...
+
+
+class Launcher(Protocol):
+    """What starts the processes of a script."""
+
+    def start(self, argv: list[str], folder: Path) -> Started:
+        """The script ``argv[0]`` with its arguments, which writes to files ``stdout*`` and ``stderr*`` in a folder."""
+        ...
+
+
+class _CommandStarted:
+    """What a command line started, and all that this started in turn."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
+            self.process = subprocess.Popen(command, stdout=out, stderr=err, env=environment())
+
+    def poll(self) -> int | None:
+        return self.process.poll()
+
+    def kill(self) -> None:
+        launcher = psutil.Process(self.process.pid)
+        for each in (*launcher.children(recursive=True), launcher):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        self.process.wait()
+
+
+class Command:
+    """A launcher that is the beginning of a command line."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def start(self, argv: list[str], folder: Path) -> Started:
+        """See ``Launcher``."""
+        return _CommandStarted([*self.words, *argv], folder)
+
+
+def plain() -> Launcher:
+    """One process."""
+    return Command(sys.executable)
+
+
+def torchrun() -> Launcher:
     """Torch's own launcher, two processes."""
     port = str(free_port())
-    return (
+    return Command(
         *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
         *("--master-addr", "127.0.0.1", "--master-port", port),
     )
 
 
-def accelerate(*options: str) -> tuple[str, ...]:
+def accelerate(*options: str) -> Launcher:
     """Accelerate's launcher, two processes."""
     port = str(free_port())
     command = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch")
-    return (*command, "--num_processes", "2", "--main_process_port", port, *options)
+    return Command(*command, "--num_processes", "2", "--main_process_port", port, *options)
 
 
 def free_port() -> int:
@@ -68,25 +124,26 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "COLUMNS": "200"}
 
 
-def run(launcher: tuple[str, ...], arguments: list[str]) -> "subprocess.CompletedProcess[str]":
-    """The script's command line under a launcher, to its end."""
-    command = [*launcher, str(SCRIPT), *arguments]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment()) as process:
-        try:
-            stdout, stderr = process.communicate(timeout=200)
-        except subprocess.TimeoutExpired:
-            kill(process)
-            raise
-    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+def run(launcher: Launcher, arguments: list[str], script: Path = SCRIPT) -> "subprocess.CompletedProcess[str]":
+    """The script's command line under a launcher, to its end.
+
+    Raises:
+        subprocess.TimeoutExpired: if it does not end.
+    """
+    argv, late = [str(script), *arguments], time.monotonic() + SECONDS
+    with tempfile.TemporaryDirectory() as folder:
+        started = launcher.start(argv, Path(folder))
+        while (code := started.poll()) is None:
+            if time.monotonic() > late:
+                started.kill()
+                raise subprocess.TimeoutExpired(argv, SECONDS)
+            time.sleep(0.02)
+        return subprocess.CompletedProcess(argv, code, said(Path(folder), "stdout"), said(Path(folder), "stderr"))
 
 
-def kill(process: "subprocess.Popen[Any]") -> None:
-    """End a launcher and all that it started, at once."""
-    launcher = psutil.Process(process.pid)
-    for each in (*launcher.children(recursive=True), launcher):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            each.kill()
+def said(folder: Path, stream: str) -> str:
+    """What all processes wrote to a stream."""
+    return "".join(path.read_text(errors="replace") for path in sorted(folder.glob(f"{stream}*")))
 
 
 def training(options: list[str], batch: int, epochs: int, output: Path) -> list[str]:
@@ -94,29 +151,25 @@ def training(options: list[str], batch: int, epochs: int, output: Path) -> list[
     return ["train", *options, *RECIPE, "--batch-size", str(batch), "--epochs", str(epochs), "--output", str(output)]
 
 
-def run_and_kill(launcher: tuple[str, ...], arguments: list[str], checkpoint: Path) -> bool:
+def run_and_kill(launcher: Launcher, arguments: list[str], checkpoint: Path) -> bool:
     """Kill every process of a run soon after it has written a checkpoint; whether it was killed before its end.
 
     Raises:
         AssertionError: if it fails by itself.
     """
-    command = [*launcher, str(SCRIPT), *arguments, "--checkpoint-seconds", "0.02"]
+    argv = [str(SCRIPT), *arguments, "--checkpoint-seconds", "0.02"]
     before = _written_at(checkpoint)
-    with (
-        tempfile.TemporaryFile() as errors,  # a pipe that nobody reads would fill
-        subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=errors) as process,
-    ):
-        while process.poll() is None and _written_at(checkpoint) <= before:
+    with tempfile.TemporaryDirectory() as folder:
+        started = launcher.start(argv, Path(folder))
+        while started.poll() is None and _written_at(checkpoint) <= before:
             time.sleep(0.002)
         time.sleep(0.2)
-        alive = process.poll() is None
-        if alive:
-            kill(process)
-        elif process.returncode:
-            errors.seek(0)
-            said = errors.read().decode(errors="replace")[-SAID:]
-            raise AssertionError(f"the run ended with {process.returncode}: {said}")
-    return alive
+        code = started.poll()
+        if code is None:
+            started.kill()
+        elif code:
+            raise AssertionError(f"the run ended with {code}: {said(Path(folder), 'stderr')[-SAID:]}")
+    return code is None
 
 
 def _written_at(path: Path) -> int:
@@ -146,8 +199,25 @@ def compare(one: Path, two: Path) -> dict[str, float]:
     }
 
 
-def both_ways(folder: Path, train: int, epochs: int, same_lengths: bool, kills: int = 3) -> dict[str, Any]:
+def both_ways(
+    folder: Path,
+    train: int,
+    epochs: int,
+    same_lengths: bool,
+    kills: int = 3,
+    alone: Callable[[], Launcher] = plain,
+    together: Callable[[], Launcher] = torchrun,
+) -> dict[str, Any]:
     """One process, two of them, and two that were killed so often and started again: how far apart they end.
+
+    Args:
+        folder: where all of it is written.
+        train: training pairs.
+        epochs: of each run.
+        same_lengths: whether batches are of pairs that need no padding.
+        kills: how often.
+        alone: what starts one process.
+        together: what starts two.
 
     Raises:
         AssertionError: if a run fails, if one of the metrics but the loss differs, or if the run that was killed ends
@@ -155,10 +225,10 @@ def both_ways(folder: Path, train: int, epochs: int, same_lengths: bool, kills: 
     """
     options = [*write_corpora(folder, train), *["--same-lengths"] * same_lengths]
     one, two, killed = folder / "one", folder / "two", folder / "killed"
-    done = run(PLAIN, training(options, BATCH, epochs, one))
+    done = run(alone(), training(options, BATCH, epochs, one))
     if done.returncode:
         raise AssertionError(done.stderr)
-    done = run(torchrun(), training(options, BATCH // 2, epochs, two))
+    done = run(together(), training(options, BATCH // 2, epochs, two))
     if done.returncode:
         raise AssertionError(done.stderr)
     if done.stdout.count("best epoch") != 1:
@@ -166,9 +236,9 @@ def both_ways(folder: Path, train: int, epochs: int, same_lengths: bool, kills: 
     struck = 0
     while not (killed / "metrics.json").exists() and struck < kills:
         struck += run_and_kill(
-            torchrun(), training(options, BATCH // 2, epochs, killed), killed / "checkpoint.safetensors"
+            together(), training(options, BATCH // 2, epochs, killed), killed / "checkpoint.safetensors"
         )
-    done = run(torchrun(), training(options, BATCH // 2, epochs, killed))
+    done = run(together(), training(options, BATCH // 2, epochs, killed))
     if done.returncode:
         raise AssertionError(done.stderr)
     for name in ("model.safetensors", "lexicon.safetensors"):

@@ -8,6 +8,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import torch
+from reliability import launched
 
 import forks
 from nli_common.generated import generated_pairs
@@ -44,6 +45,13 @@ def run_script(
         command = [sys.executable, *argv]
         return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=300)
     return forks.run(argv, env, seconds=300)
+
+
+def launcher(processes: int) -> launched.Launcher:
+    """One process, or two that are launched; as forks, where they can be."""
+    if torch.cuda.is_available():
+        return launched.plain() if processes == 1 else launched.torchrun()
+    return forks.Launcher(processes)
 
 
 def start_script(arguments: Sequence[str | Path]) -> BaseProcess:

@@ -1,8 +1,8 @@
 """Several processes: DistributedDataParallel, FSDP2, a launched script, loaders' workers, and copies that travel."""
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from nli_common.data import Batch
 from nli_common.errors import InputError
 from nli_common.runs import Run
 from nlilayers import FactorizationMachine
-from runs import ROOT, run_script, write_corpora
+from runs import ROOT, launcher, run_script, write_corpora
 from sharded import sharded_starts, share_of_a_batch
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -58,7 +58,7 @@ def test_of_several_processes_one_predicts(tmp_path: Path) -> None:
     command = ["predict", "--run", str(run), "--pairs", str(tmp_path / "test.tsv"), "--output"]
     for done in (
         run_script(*command, one, script=launched.SCRIPT),
-        launched.run(launched.accelerate("--multi_gpu"), [*command, str(two)]),
+        launched.run(launcher(2), [*command, str(two)]),
     ):
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("60 pairs") == 1
@@ -66,11 +66,10 @@ def test_of_several_processes_one_predicts(tmp_path: Path) -> None:
 
 
 def test_of_several_processes_one_writes_a_table(tmp_path: Path) -> None:
-    """And the environment that keeps a training on the CPU keeps a table's there, too."""
     options, output = write_corpora(tmp_path, train=20), tmp_path / "tables"
     small = ["--seeds", "1", "--options", "epochs=1", "hidden_size=4", "batch_size=8"]
     command = ["table", "1", *options, "--also", str(tmp_path / "dev.tsv"), *small, "--output", str(output)]
-    done = launched.run(launched.accelerate("--multi_gpu"), command)
+    done = launched.run(launcher(2), command)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("# Table 1") == 1
     rows = json.loads((output / "1.json").read_text())["rows"]
@@ -114,7 +113,8 @@ def test_fully_shard_takes_no_scalar_parameter() -> None:
 
 def test_a_launched_script_ends_as_one_process_does_and_goes_on_when_killed(tmp_path: Path) -> None:
     """161 pairs in batches of 16: one batch in the middle has a single pair, which one process goes without."""
-    found = launched.both_ways(tmp_path, train=161, epochs=3, same_lengths=False, kills=1)
+    launchers = {"alone": partial(launcher, 1), "together": partial(launcher, 2)}
+    found = launched.both_ways(tmp_path, train=161, epochs=3, same_lengths=False, kills=1, **launchers)
     assert found["kills"] == 1, "the run ended before it could be killed"
     assert found["losses"] < 1e-12 and found["weights"] < 1e-7
 
@@ -125,16 +125,15 @@ def test_a_launched_run_that_fails_is_told_with_what_it_said(tmp_path: Path) -> 
     (tmp_path / "dev.tsv").unlink()
     arguments = launched.training(options, 8, 1, tmp_path / "run")
     with pytest.raises(AssertionError, match=r"the run ended with 2: [^$]*dev\.tsv: no such file"):
-        launched.run_and_kill(launched.PLAIN, arguments, tmp_path / "run" / "checkpoint.safetensors")
+        launched.run_and_kill(launcher(1), arguments, tmp_path / "run" / "checkpoint.safetensors")
 
 
 def test_a_launched_table_is_written_and_printed_once(tmp_path: Path) -> None:
     """Its only row leaves a process that writes nothing nothing to wait for."""
     files = write_corpora(tmp_path, 64)
     options = [*files, "--also", files[-1], "--seeds", "1", "--options", "epochs=1", "hidden_size=8"]
-    command = [*launched.torchrun(), "examples/esim.py", "table", "snli", *options, "--output", str(tmp_path / "table")]
-    env = launched.environment()
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=200, check=False)
+    command = ["table", "snli", *options, "--output", str(tmp_path / "table")]
+    done = launched.run(launched.torchrun(), command, script=ROOT / "examples" / "esim.py")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count((tmp_path / "table" / "snli.md").read_text()) == 1, done.stdout
     assert (tmp_path / "table" / "snli.json").exists() and not list(tmp_path.rglob("*.tmp"))
