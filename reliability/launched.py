@@ -133,11 +133,14 @@ def run(launcher: Launcher, arguments: list[str], script: Path = SCRIPT) -> "sub
     argv, late = [str(script), *arguments], time.monotonic() + SECONDS
     with tempfile.TemporaryDirectory() as folder:
         started = launcher.start(argv, Path(folder))
-        while (code := started.poll()) is None:
-            if time.monotonic() > late:
+        try:
+            while (code := started.poll()) is None:
+                if time.monotonic() > late:
+                    raise subprocess.TimeoutExpired(argv, SECONDS)
+                time.sleep(0.02)
+        finally:
+            if started.poll() is None:
                 started.kill()
-                raise subprocess.TimeoutExpired(argv, SECONDS)
-            time.sleep(0.02)
         return subprocess.CompletedProcess(argv, code, said(Path(folder), "stdout"), said(Path(folder), "stderr"))
 
 

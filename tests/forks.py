@@ -39,7 +39,7 @@ def start(argv: Sequence[str], env: Mapping[str, str], out: Path = NOWHERE, err:
 
 
 class Launcher:
-    """What torch's launcher does on one machine, without imports of their own for each process; one needs none."""
+    """What torch's launcher does on one machine: each of several processes is told of the others by its environment."""
 
     def __init__(self, processes: int) -> None:
         self.processes = processes
