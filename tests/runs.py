@@ -11,6 +11,7 @@ import torch
 from reliability import launched
 
 import forks
+import launching
 from nli_common.generated import generated_pairs
 
 ROOT = Path(__file__).parent.parent
@@ -51,7 +52,7 @@ def launcher(processes: int) -> launched.Launcher:
     """One process, or two that are launched; as forks, where they can be."""
     if torch.cuda.is_available():
         return launched.plain() if processes == 1 else launched.torchrun()
-    return forks.Launcher(processes)
+    return launching.Launcher(processes)
 
 
 def start_script(arguments: Sequence[str | Path]) -> BaseProcess:
