@@ -77,11 +77,6 @@ class Command:
         return _CommandStarted([*self.words, *argv], folder)
 
 
-def plain() -> Launcher:
-    """One process."""
-    return Command(sys.executable)
-
-
 def torchrun() -> Launcher:
     """Torch's own launcher, two processes."""
     port = str(free_port())
@@ -96,6 +91,11 @@ def accelerate(*options: str) -> Launcher:
     port = str(free_port())
     command = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch")
     return Command(*command, "--num_processes", "2", "--main_process_port", port, *options)
+
+
+def by_command(processes: int) -> Launcher:
+    """One process as it is, two by torch's launcher."""
+    return Command(sys.executable) if processes == 1 else torchrun()
 
 
 def free_port() -> int:
@@ -208,8 +208,7 @@ def both_ways(
     epochs: int,
     same_lengths: bool,
     kills: int = 3,
-    alone: Callable[[], Launcher] = plain,
-    together: Callable[[], Launcher] = torchrun,
+    launcher: Callable[[int], Launcher] = by_command,
 ) -> dict[str, Any]:
     """One process, two of them, and two that were killed so often and started again: how far apart they end.
 
@@ -219,8 +218,7 @@ def both_ways(
         epochs: of each run.
         same_lengths: whether batches are of pairs that need no padding.
         kills: how often.
-        alone: what starts one process.
-        together: what starts two.
+        launcher: what starts one process, or two.
 
     Raises:
         AssertionError: if a run fails, if one of the metrics but the loss differs, or if the run that was killed ends
@@ -228,10 +226,10 @@ def both_ways(
     """
     options = [*write_corpora(folder, train), *["--same-lengths"] * same_lengths]
     one, two, killed = folder / "one", folder / "two", folder / "killed"
-    done = run(alone(), training(options, BATCH, epochs, one))
+    done = run(launcher(1), training(options, BATCH, epochs, one))
     if done.returncode:
         raise AssertionError(done.stderr)
-    done = run(together(), training(options, BATCH // 2, epochs, two))
+    done = run(launcher(2), training(options, BATCH // 2, epochs, two))
     if done.returncode:
         raise AssertionError(done.stderr)
     if done.stdout.count("best epoch") != 1:
@@ -239,9 +237,9 @@ def both_ways(
     struck = 0
     while not (killed / "metrics.json").exists() and struck < kills:
         struck += run_and_kill(
-            together(), training(options, BATCH // 2, epochs, killed), killed / "checkpoint.safetensors"
+            launcher(2), training(options, BATCH // 2, epochs, killed), killed / "checkpoint.safetensors"
         )
-    done = run(together(), training(options, BATCH // 2, epochs, killed))
+    done = run(launcher(2), training(options, BATCH // 2, epochs, killed))
     if done.returncode:
         raise AssertionError(done.stderr)
     for name in ("model.safetensors", "lexicon.safetensors"):

@@ -1,4 +1,4 @@
-"""A script in two launched processes, as forks."""
+"""A script in one process, or in several that are launched, as forks."""
 
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -8,20 +8,20 @@ from reliability.launched import environment, free_port
 import forks
 
 
-class Launcher:
-    """What torch's launcher does on one machine: each of several processes is told of the others by its environment."""
+class Forks:
+    """What torch's launcher does on one machine: each of several processes knows the others from its environment."""
 
     def __init__(self, processes: int) -> None:
         self.processes = processes
 
     def start(self, argv: list[str], folder: Path) -> "Started":
-        count, started = str(self.processes), []
-        all_have = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1"}
-        all_have["MASTER_PORT"] = str(free_port())
+        count, env, started = str(self.processes), environment(), []
+        if self.processes > 1:
+            env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+            env |= {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
         for rank in map(str, range(self.processes)):
-            env = {**all_have, "RANK": rank, "LOCAL_RANK": rank} if self.processes > 1 else {}
-            streams = folder / f"stdout{rank}", folder / f"stderr{rank}"
-            started.append(forks.start(argv, environment() | env, *streams))
+            ranks = {"RANK": rank, "LOCAL_RANK": rank} if self.processes > 1 else {}
+            started.append(forks.start(argv, env | ranks, folder / f"stdout{rank}", folder / f"stderr{rank}"))
         return Started(started)
 
 
@@ -33,10 +33,11 @@ class Started:
 
     def poll(self) -> int | None:
         codes = [process.exitcode for process in self.processes]
-        failed = next((code for code in codes if code), None)
-        if failed is not None:
+        failed = [code for code in codes if code]
+        if failed:
             self.kill()
-        return failed if failed is not None else None if None in codes else 0
+            return failed[0]
+        return None if None in codes else 0
 
     def kill(self) -> None:
         for process in self.processes:

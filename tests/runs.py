@@ -51,8 +51,8 @@ def run_script(
 def launcher(processes: int) -> launched.Launcher:
     """One process, or two that are launched; as forks, where they can be."""
     if torch.cuda.is_available():
-        return launched.plain() if processes == 1 else launched.torchrun()
-    return launching.Launcher(processes)
+        return launched.by_command(processes)
+    return launching.Forks(processes)
 
 
 def start_script(arguments: Sequence[str | Path]) -> BaseProcess:

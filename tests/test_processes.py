@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -113,8 +112,7 @@ def test_fully_shard_takes_no_scalar_parameter() -> None:
 
 def test_a_launched_script_ends_as_one_process_does_and_goes_on_when_killed(tmp_path: Path) -> None:
     """161 pairs in batches of 16: one batch in the middle has a single pair, which one process goes without."""
-    launchers = {"alone": partial(launcher, 1), "together": partial(launcher, 2)}
-    found = launched.both_ways(tmp_path, train=161, epochs=3, same_lengths=False, kills=1, **launchers)
+    found = launched.both_ways(tmp_path, train=161, epochs=3, same_lengths=False, kills=1, launcher=launcher)
     assert found["kills"] == 1, "the run ended before it could be killed"
     assert found["losses"] < 1e-12 and found["weights"] < 1e-7
 
