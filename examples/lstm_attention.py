@@ -82,11 +82,11 @@ class LSTMBaselineConfig(Sizes):
     """How a sentence's states become one vector, by default the final ones; the report gives only its width."""
 
 
-class Attentive(nn.Module):
+class AttendingModel(nn.Module):
     """Attention between the words of two sentences, whatever represents them."""
 
     leading_tokens: ClassVar[tuple[str, ...]] = ()
-    attention: "Attention"
+    attention: "AttendCompareAggregate"
 
     def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
         """The unnormalised scores of the classes, ``(b, num_classes)``."""
@@ -103,7 +103,7 @@ class Attentive(nn.Module):
         return self.attention.align.alignment_weights(a, b, premise.mask, hypothesis.mask)
 
 
-class HybridModel(Attentive):
+class HybridModel(AttendingModel):
     """Attention between the states of an LSTM.
 
     Args:
@@ -117,7 +117,7 @@ class HybridModel(Attentive):
         self.lstm = bidirectional_lstm(self.words.dim, config)
         states = 2 * config.hidden_size
         self.projection = nn.Linear(states, config.hidden_size) if config.projection else nn.Identity()
-        self.attention = Attention(config.hidden_size if config.projection else states, config)
+        self.attention = AttendCompareAggregate(config.hidden_size if config.projection else states, config)
         if config.glorot:
             self.apply(start_from_glorot)
 
@@ -128,7 +128,7 @@ class HybridModel(Attentive):
         return represented
 
 
-class AttentionModel(Attentive):
+class AttentionModel(AttendingModel):
     """Attention between the words themselves, without their order: Figure 2, from left to right.
 
     Args:
@@ -140,7 +140,7 @@ class AttentionModel(Attentive):
         super().__init__()
         self.words = Words(lexicon, config.num_tags)
         self.projection = nn.Linear(self.words.dim, config.hidden_size, bias=config.projection_bias)
-        self.attention = Attention(config.hidden_size, config)
+        self.attention = AttendCompareAggregate(config.hidden_size, config)
         if config.glorot:
             self.apply(start_from_glorot)
 
@@ -180,7 +180,7 @@ class LSTMBaseline(nn.Module):
         return final if self.pooling == "last" else POOLS[self.pooling](states, sentence.mask)
 
 
-class Attention(nn.Module):
+class AttendCompareAggregate(nn.Module):
     """From the represented words of two sentences to the scores of the classes: sections 3.2.2 and 3.2.3."""
 
     def __init__(self, features: int, sizes: Sizes) -> None:
