@@ -13,7 +13,7 @@ from study.queue import Queue, work
 from study.results import encoders
 from study.spreads import spreads
 from study.starts import starts
-from study.training import Places, fingerprint
+from study.training import Places, fingerprint_of_weights
 from study.windows import windows
 
 
@@ -45,7 +45,7 @@ def main() -> None:
         if encoder is not None:
             if not any(encoder.glob("*.safetensors")):
                 parser.error(f"--encoder: expected a folder with *.safetensors, got {options.encoder}")
-            mine, held = fingerprint(encoder), encoders()
+            mine, held = fingerprint_of_weights(encoder), encoders()
             if held - {mine}:
                 parser.error(f"--encoder: kept runs are of weights {', '.join(held)}, those in {encoder} are {mine}")
         places = Places(options.data.resolve(), options.runs.resolve(), encoder)

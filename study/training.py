@@ -133,6 +133,7 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
     accuracies, right = tested(settings, run, bench, places)
     model, pairs = reread(settings, run, bench, places)
     classes = [sum(row) for row in metrics["test"]["confusion"]]
+    encoder = places.encoder if VARIANTS[job.variant] in ENCODED else None
     write_result(
         result_file(job),
         {
@@ -141,7 +142,7 @@ def run_job(job: Job, places: Places, options: Mapping[str, Any]) -> None:
             "seed": job.seed,
             "script": settings.script.name,
             **plan_of(job, options),
-            "encoder": fingerprint(places.encoder) if VARIANTS[job.variant] in ENCODED and places.encoder else None,
+            "encoder": encoder and fingerprint_of_weights(encoder),
             "parameters": metrics["parameters"],
             "pairs_per_second": metrics["pairs_per_second"],
             "seconds": metrics["seconds"],
@@ -219,7 +220,7 @@ def machine() -> dict[str, Any]:
     return {"machine": name, "threads": torch.get_num_threads(), "torch": torch.__version__}
 
 
-def fingerprint(folder: Path) -> str:
+def fingerprint_of_weights(folder: Path) -> str:
     """Of the weights in a folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*.safetensors")):

@@ -55,7 +55,7 @@ from study.starts import held_starts, start, starts, untrained
 from study.training import (
     RESULTS,
     Places,
-    fingerprint,
+    fingerprint_of_weights,
     plan_of,
     result_file,
     run_folder,
@@ -531,10 +531,10 @@ def test_runs_on_another_encoder_are_not_mixed_with_the_kept_ones(
     monkeypatch.setattr("sys.argv", ["study", "--data", str(tmp_path), "--encoder", str(tmp_path)])
     with pytest.raises(SystemExit, match="2"):
         study_main.main()
-    said = f"--encoder: kept runs are of weights {held}, those in {tmp_path} are {fingerprint(tmp_path)}"
+    said = f"--encoder: kept runs are of weights {held}, those in {tmp_path} are {fingerprint_of_weights(tmp_path)}"
     assert said in " ".join(capsys.readouterr().err.split())
     trained: list[Path | None] = []
-    monkeypatch.setattr("study.__main__.encoders", lambda: {fingerprint(tmp_path)})
+    monkeypatch.setattr("study.__main__.encoders", lambda: {fingerprint_of_weights(tmp_path)})
     monkeypatch.setattr("study.__main__.work", lambda queue, places, workers: trained.append(places.encoder))
     for name in ("ensembles", "windows", "starts", "spreads", "pairs", "report.write"):
         monkeypatch.setattr(f"study.__main__.{name}", lambda *_: None)

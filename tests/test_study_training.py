@@ -13,7 +13,7 @@ from study.ensembles import ensembles
 from study.plan import BENCHES, Bench, Job, jobs
 from study.training import (
     Places,
-    fingerprint,
+    fingerprint_of_weights,
     options_of,
     plan_of,
     result_file,
@@ -98,18 +98,18 @@ def test_what_is_kept_is_what_was_measured(kept_of: Kept) -> None:
 
 def test_only_a_run_on_an_encoder_is_of_its_weights(kept_of: Kept, places: Places) -> None:
     assert places.encoder is not None
-    assert kept_of(Job("sick", "frozen encoder, pooled", 0))["encoder"] == fingerprint(places.encoder)
+    assert kept_of(Job("sick", "frozen encoder, pooled", 0))["encoder"] == fingerprint_of_weights(places.encoder)
     assert kept_of(Job("sick", "DA", 0))["encoder"] is None
 
 
 def test_a_fingerprint_is_of_all_weights_and_of_nothing_else(places: Places) -> None:
     assert places.encoder is not None
-    seen = {fingerprint(places.encoder)}
+    seen = {fingerprint_of_weights(places.encoder)}
     for k in (1, 2):
         (places.encoder / f"model-{k}.safetensors").write_text("other weights")
-        seen.add(fingerprint(places.encoder))
+        seen.add(fingerprint_of_weights(places.encoder))
     (places.encoder / "config.json").write_text("{}")
-    assert len(seen) == 3 and fingerprint(places.encoder) in seen
+    assert len(seen) == 3 and fingerprint_of_weights(places.encoder) in seen
 
 
 def test_no_two_runs_share_a_folder_or_a_file(places: Places) -> None:
