@@ -100,7 +100,7 @@ def beside_re2(results: Results) -> Iterator[str]:
             "RE2, a later model, was trained by its authors' code on the same pairs and vectors, with 1.2 million "
             "parameters on `snli10k` and `sick` and 1.8 million on `snli22k`, where it was stopped after 10 epochs. "
             "There is no public implementation's figure for `mnli20k`. No average was taken of RE2's weights. The two "
-            "models beside it are those without an encoder that have the highest dev accuracy."
+            "models beside it are those of the tables above, without an encoder, that have the highest dev accuracy."
         )
         yield table(["test pairs", "best two by dev accuracy", OTHER], lines)
 
