@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from nlilayers import (
 
 X, WIDE, FLAT, WHOLE = torch.ones(2, 3, 4), torch.ones(2, 3, 5), torch.ones(2, 4), torch.ones(2, 3, 4, dtype=torch.long)
 MASK, SHORT = torch.ones(2, 3, dtype=torch.bool), torch.ones(2, 2, dtype=torch.bool)
+HEADS = X[:, None]
 ALIGN, BLOCK, ATTENTION = DecomposableAlign(), GatedConvBlock(4, 5), GaussianSelfAttention(4, 2)
 SEQUENCE = "must be floating point of shape (batch, length, {}), got torch.float32 of shape {}"
 A_MASK = "must be torch.bool of shape (2, 3) with True for real tokens, got torch.bool of shape (2, 2)"
@@ -141,6 +143,14 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: masking.lengths_to_mask(torch.tensor([-2, -1])): "lengths must be at least 0, got values from -2 to -1",
     lambda: GaussianPrior()(-1): "query_length must be at least 0, got -1",
     lambda: functional.token_distances(-1): "query_length must be at least 0, got -1",
+    lambda: functional.distance_buckets(torch.arange(3), -1): "max_distance must be at least 0, got -1",
+    lambda: functional.windowed_scores(HEADS, HEADS, torch.zeros(2, 6), SHORT): f"mask {A_MASK}",
+    lambda: functional.windowed_scores(HEADS, HEADS, torch.zeros(2, 6), MASK[:1]): (
+        "mask must be torch.bool of shape (2, 3) with True for real tokens, got torch.bool of shape (1, 3)"
+    ),
+    lambda: functional.score_bound(HEADS[:, :, :1], HEADS, key_mask=SHORT): f"key_mask {A_MASK}",
+    lambda: functional.score_range(HEADS[:, :, :1], HEADS, key_mask=SHORT): f"key_mask {A_MASK}",
+    lambda: functional.score_range(HEADS, HEADS[:, :, :1], query_mask=SHORT): f"query_mask {A_MASK}",
     lambda: ZipfPrior()(2, -3): "key_length must be at least 0, got -3",
     lambda: CharNgramEmbedding(2, seed=2**64): ("seed must lie between -2**63 and 2**64 - 1, got 18446744073709551616"),
     lambda: GaussianSelfAttention(4, 2, window=np.array([3, 4])): (
@@ -260,6 +270,7 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: GaussianSelfAttention(4, 2, bias="no"): "bias must be True or False, got 'no'",
     lambda: GaussianPrior()(2.5): "query_length must be an integer, got 2.5",
     lambda: functional.token_distances(2, "3"): "key_length must be an integer, got '3'",
+    lambda: functional.distance_buckets(torch.arange(3), 1.0): "max_distance must be an integer, got 1.0",
     lambda: IntraAlign(prior=Number())(X): "prior must give a tensor, got a float",
     lambda: GaussianSelfAttention(4, 2, prior=Number())(X): "prior must give a tensor, got a float",
     lambda: GaussianSelfAttention(4, 2, prior=Number(), window=6)(torch.ones(1, 400, 4)): (
@@ -285,6 +296,11 @@ def test_what_is_of_another_type_is_refused_by_name(call: Callable[[], object], 
     with pytest.raises(TypeError) as refused:
         call()
     assert str(refused.value) == text
+
+
+def test_an_integer_that_no_float_holds_is_no_scale() -> None:
+    with pytest.raises(ValueError, match="scale must be a finite number, got 1000"):
+        GaussianSelfAttention(4, 2, scale=10**400)
 
 
 def test_sizes_of_numpy_become_those_of_python() -> None:
@@ -330,6 +346,20 @@ def test_sizes_that_numpy_holds_in_a_byte_do_not_overflow() -> None:
         shapes = ({name: x.shape for name, x in layer.state_dict().items()} for layer in (ours, wanted))
         assert next(shapes) == next(shapes), type(wanted).__name__
         assert repr(ours) == repr(wanted)
+
+
+@pytest.mark.filterwarnings("error:overflow")
+@pytest.mark.parametrize("of", [np.uint8, lambda size: torch.tensor(size, dtype=torch.uint8)], ids=["numpy", "torch"])
+def test_lengths_and_distances_in_a_byte_do_not_overflow(of: Callable[[int], Any]) -> None:
+    far = torch.tensor([-300, 150, 300])
+    assert functional.distance_buckets(far, of(200)).tolist() == [401, 350, 401]
+    assert functional.distance_buckets(far, of(200), far_buckets=2).tolist() == [402, 350, 401]
+    assert functional.distance_buckets(far, of(255), signed=False).tolist() == [256, 150, 256]
+    for prior in (GaussianPrior(), ZipfPrior(), LinearPrior(), DistancePrior(), HeadPriors([ZipfPrior()])):
+        assert torch.equal(prior(of(200)), prior(200))
+        assert torch.equal(prior(of(200), of(100)), prior(200, 100))
+    ours, wanted = (functional.char_ngrams(["a" * 300, "b"], size) for size in (of(5), 5))
+    assert all(map(np.array_equal, ours, wanted))
 
 
 def test_what_lies_on_the_edge_is_taken() -> None:

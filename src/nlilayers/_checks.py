@@ -1,8 +1,9 @@
 """What layers ask of their arguments: an error says the name, what was expected and what came."""
 
-import math
+import sys
 from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import torch
@@ -81,7 +82,7 @@ def require_number(name: str, value: object) -> None:
 
 
 def require_finite(name: str, value: float) -> None:
-    """The value is a number, neither infinite nor NaN.
+    """The value is a number, neither infinite nor NaN, nor an integer that no float64 holds.
 
     Example::
 
@@ -90,7 +91,7 @@ def require_finite(name: str, value: float) -> None:
         ValueError: scale must be a finite number, got nan
     """
     require_number(name, value)
-    if not math.isfinite(value):
+    if not -sys.float_info.max <= value <= sys.float_info.max:
         raise ValueError(f"{name} must be a finite number, got {value}")
 
 
@@ -175,6 +176,19 @@ def require_lengths(**lengths: int) -> None:
     for name, length in lengths.items():
         if length < 0:
             raise ValueError(f"{name} must be at least 0, got {length}")
+
+
+def widened(size: Any) -> Any:
+    """A whole number with room for sums: numpy's and torch's may have as little as 8 bits. A traced one stays as it is.
+
+    Example::
+
+        >>> 2 * widened(np.uint8(200))
+        400
+    """
+    if isinstance(size, np.integer):
+        return int(size)
+    return size.to(torch.int64) if isinstance(size, Tensor) else size
 
 
 def require_log_bias(name: str, bias: object, shape: tuple[int, int], heads: int | None = None) -> None:

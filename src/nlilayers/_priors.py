@@ -19,6 +19,7 @@ from nlilayers._checks import (
     require_lengths,
     require_log_bias,
     require_number,
+    widened,
 )
 from nlilayers._precision import at_least_float32
 from nlilayers._values import is_traced
@@ -409,6 +410,7 @@ def _along_diagonals(
     key_length = query_length if key_length is None else key_length
     if not is_traced():
         require_lengths(query_length=query_length, key_length=key_length)
+    query_length, key_length = widened(query_length), widened(key_length)
     if is_traced() or query_length == 0:
         return bias_of(functional.token_distances(query_length, key_length, device))
     distances = torch.arange(query_length + key_length - 1, device=device) - (key_length - 1)

@@ -113,6 +113,7 @@ def char_ngrams(words: Sequence[str], ngram_size: int) -> tuple[npt.NDArray[np.u
     """
     require_strings("words", words)
     require_positive(ngram_size=ngram_size)
+    ngram_size = int(ngram_size)
     points = _code_points(["<" + word + ">" for word in words])  # formatted, a member of an enum has another name
     lengths = (points >= 0).sum(1)
     missing = max(ngram_size - points.shape[1], 0)

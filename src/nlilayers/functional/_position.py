@@ -18,7 +18,7 @@ def sinusoidal_encoding(
     start: int = 1,
     *,
     layout: Literal["interleaved", "halves"] = "interleaved",
-    device: torch.device | str | None = None,
+    device: torch.device | str | int | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
     r"""Sines and cosines of each position: Guo et al. 2019, Eqs 7 and 8.

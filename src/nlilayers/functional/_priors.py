@@ -3,12 +3,13 @@
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_far_buckets, require_lengths
+from nlilayers._checks import require_far_buckets, require_lengths, widened
 from nlilayers._precision import at_least_float32
+from nlilayers._values import is_traced
 
 
 def token_distances(
-    query_length: int, key_length: int | None = None, device: torch.device | str | None = None
+    query_length: int, key_length: int | None = None, device: torch.device | str | int | None = None
 ) -> Tensor:
     """The signed distances :math:`i - j` of query position i and key position j, both counted from 0.
 
@@ -63,7 +64,8 @@ def distance_buckets(distances: Tensor, max_distance: int, *, signed: bool = Tru
         any → the same, of the same integers.
 
     Raises:
-        ValueError: if ``far_buckets`` is any other number.
+        TypeError: if ``max_distance`` is not an integer.
+        ValueError: if ``max_distance`` is negative, or ``far_buckets`` any other number.
 
     Example::
 
@@ -73,6 +75,9 @@ def distance_buckets(distances: Tensor, max_distance: int, *, signed: bool = Tru
         tensor([5, 0, 2, 4, 5])
     """
     require_far_buckets(far_buckets, signed=signed)
+    if not is_traced():
+        require_lengths(max_distance=max_distance)
+    max_distance = widened(max_distance)
     away = distances.abs()
     if not signed:
         return torch.where(away <= max_distance, away, max_distance + 1)

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_lengths, require_tolerance
+from nlilayers._checks import require_lengths, require_mask, require_tolerance
 from nlilayers._precision import at_least_float32
 
 
@@ -34,6 +34,10 @@ def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0, *, key_mask: 
     Shape:
         ``(b, h, n, d)``, ``(b, h, m, d)``, ``(b, m)`` → ``(b, h, n)``, in at least float32; 0 where no key is real.
 
+    Raises:
+        TypeError: if the mask is not a tensor.
+        ValueError: if the mask has another dtype or shape.
+
     Example::
 
         >>> import torch
@@ -41,6 +45,7 @@ def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0, *, key_mask: 
         >>> score_bound(torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[1.0, 0.0], [3.0, 0.0]]]]))
         tensor([[[11.]]])
     """
+    require_mask("key_mask", key_mask, (keys.shape[0], keys.shape[2]))
     dtype = at_least_float32(keys.dtype)
     centre, radius = _ball(keys, key_mask, dtype)
     queries = queries.to(dtype)
@@ -74,6 +79,10 @@ def score_range(
     Shape:
         ``(b, h, n, d)``, ``(b, h, m, d)``, ``(b, n)``, ``(b, m)`` → ``(b, h)``, in at least float32.
 
+    Raises:
+        TypeError: if a mask is not a tensor.
+        ValueError: if a mask has another dtype or shape.
+
     Example::
 
         >>> import torch
@@ -81,6 +90,8 @@ def score_range(
         >>> score_range(torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[1.0, 0.0], [3.0, 0.0]]]]))
         tensor([[10.]])
     """
+    require_mask("query_mask", query_mask, (queries.shape[0], queries.shape[2]))
+    require_mask("key_mask", key_mask, (keys.shape[0], keys.shape[2]))
     dtype = at_least_float32(keys.dtype)
     _, radius = _ball(keys, key_mask, dtype)
     return 2 * abs(scale) * _largest(queries.to(dtype), query_mask) * radius

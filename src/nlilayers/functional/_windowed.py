@@ -4,6 +4,7 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
+from nlilayers._checks import require_mask
 from nlilayers._precision import at_least_float32
 from nlilayers._zeroing import zero_masked
 from nlilayers.functional._dot_product import dot_scores, weighted_sum
@@ -31,6 +32,10 @@ def windowed_scores(
         ``(b, h, n, d)``, ``(b, h, n, d)``, ``(w, 3 w)`` or ``(h, w, 3 w)``, ``(b, n)`` →
         ``(b, h, blocks, w, 3 w)``, in at least float32.
 
+    Raises:
+        TypeError: if the mask is not a tensor.
+        ValueError: if the mask has another dtype or shape.
+
     Example::
 
         >>> import torch
@@ -40,6 +45,7 @@ def windowed_scores(
         tensor([[0.0000, 0.0000, 0.2500, 0.2500, 0.2500, 0.2500],
                 [0.2500, 0.2500, 0.2500, 0.2500, 0.0000, 0.0000]])
     """
+    require_mask("mask", mask, (queries.shape[0], queries.shape[2]))
     size, length = log_bias.shape[-2], queries.shape[2]
     rows = rearrange(_filled(queries, size), "b h (blocks i) d -> b h blocks i d", i=size)
     scores = dot_scores(rows, _with_neighbours(keys, size), scale)
