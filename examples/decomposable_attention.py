@@ -62,6 +62,7 @@ class DecomposableAttentionConfig:
     def __post_init__(self) -> None:
         """Refuse sizes that make no model."""
         require_at_least(1, self, "hidden_size", "num_classes")
+        require_at_least(0, self, "max_distance")
         require_dropout(self, "dropout", "input_dropout")
         require_choices(self)
 

@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import os
 import re
 import signal
 import sys
@@ -234,6 +235,13 @@ def test_what_cannot_be_explained_is_refused_in_one_line(
     assert "a page of 501,000 weights cannot be read, expected at most 500,000" in told
     told = refused(monkeypatch, capsys, script, "explain", "--run", tmp_path, *pair)
     assert "is this the folder of a run?" in told
+    monkeypatch.setattr(os, "access", lambda folder, how: (folder, how) != (run, os.W_OK))
+    said = f"--run {run}: cannot be written to; name the file to be written with --output"
+    evaluate = ("evaluate", "--run", run, "--test", corpora[-1], "--cache", tmp_path)
+    assert said in refused(monkeypatch, capsys, script, "explain", "--run", run, *pair)
+    assert said in refused(monkeypatch, capsys, script, *evaluate)
+    command(monkeypatch, script, *evaluate, "--output", tmp_path / "figures.json")
+    assert (tmp_path / "figures.json").exists() and not list(run.glob("evaluation*"))
     assert not list(tmp_path.rglob("*.html")) and not list(tmp_path.rglob("*.tmp"))
 
 

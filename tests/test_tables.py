@@ -16,13 +16,13 @@ from matplotlib.figure import Figure
 
 from decomposable_attention import SCRIPT, DecomposableAttentionConfig
 from nli_common import table_figures, table_reports, table_runs
-from nli_common.batches import PairDataset
+from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
-from nli_common.evaluating import Ensemble, evaluate_on
+from nli_common.evaluating import chosen, evaluate_on
 from nli_common.inputs import Data, fingerprint
 from nli_common.lexicon import Lexicon
-from nli_common.metrics import Metrics, predictions
+from nli_common.metrics import Metrics
 from nli_common.models import restore
 from nli_common.options import converted, parse_options
 from nli_common.recipe import Recipe
@@ -155,26 +155,22 @@ def test_an_ensemble_averages_probabilities(trained: Path, data: Data, monkeypat
     corpus = open_corpus(data.test, data.cache)
     _, metrics = table_runs.evaluate_on(SCRIPT, runs, corpus, "test")
     assert ensemble["ours"]["test"] == [100 * metrics["accuracy"]] and "dev" not in ensemble["ours"]
-    asked = []
-    monkeypatch.setattr(
-        "nli_common.evaluating.predictions", lambda model, *rest: asked.append(model) or predictions(model, *rest)
-    )
+    asked: list[list[torch.Tensor]] = []
+    monkeypatch.setattr("nli_common.evaluating.chosen", lambda logits: asked.append(logits) or chosen(logits))
     table_runs.evaluate_on(SCRIPT, runs, corpus, "test")
-    assert isinstance(asked[0], Ensemble) and len(asked[0].models) == 2
-    for model, run in zip(asked[0].models, runs, strict=True):
-        torch.testing.assert_close(model.compare.state_dict(), restored(run).compare.state_dict(), rtol=0, atol=0)
-
-    class Fixed(torch.nn.Module):
-        def __init__(self, logits: list[float]) -> None:
-            super().__init__()
-            self.logits = torch.tensor([logits])
-
-        def forward(self, premise: object, hypothesis: object) -> torch.Tensor:
-            return self.logits
-
-    logits = Ensemble([Fixed([9.0, 0.0, 0.0]), Fixed([0.0, 1.0, 0.0]), Fixed([0.0, 1.0, 0.0])])(None, None)
-    expected = sum(torch.tensor(x).softmax(0) for x in ([9.0, 0, 0], [0, 1.0, 0], [0, 1.0, 0])) / 3
-    torch.testing.assert_close(logits[0].exp(), expected)
+    [logits] = asked
+    lexicon, labels = Lexicon.load(runs[0].lexicon), runs[0].read_config()["labels"]
+    batches = evaluation_loader(PairDataset(corpus, lexicon, labels, corpus.phenomena))
+    for each, run in zip(logits, runs, strict=True):
+        model = restored(run)
+        with torch.inference_mode():
+            wanted = torch.cat([model(batch.premise, batch.hypothesis) for batch in batches])
+        torch.testing.assert_close(each, wanted, rtol=0, atol=0)
+    sure, one, another = (torch.tensor([x]) for x in ([9.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]))
+    assert chosen([sure, one, another]).item() == 0, "two of three would say the second"
+    sure, one, another = (torch.tensor([x]) for x in ([30.0, 0.0, 0.0], [-2.0, 0.0, -9.0], [-2.0, 0.0, -9.0]))
+    assert chosen([sure, one, another]).item() == 1, "a mean of logits, or of logarithms, would be of the first"
+    assert chosen([sure]).item() == 0 and chosen([one]).item() == 1
 
 
 def test_files_of_another_task_are_refused_before_any_training(data: Data, tmp_path: Path) -> None:

@@ -8,19 +8,20 @@ import torch
 from accelerate import Accelerator
 from rich.console import Console
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from nli_common.batches import PairDataset, evaluation_loader, order_of
 from nli_common.categories import accuracy_by_category, read_categories
-from nli_common.data import Corpus, Sentence, open_corpus
+from nli_common.data import Batch, Corpus, open_corpus
 from nli_common.errors import InputError
 from nli_common.files import read_json, stem
 from nli_common.inputs import fingerprint
 from nli_common.labels import counted_as, measured_in, require_labels
 from nli_common.lexicon import Lexicon
-from nli_common.metrics import Metrics, metrics_of, predictions
+from nli_common.metrics import Metrics, metrics_of, scores
 from nli_common.models import restore
 from nli_common.reports import print_metrics
-from nli_common.runs import Run, require_distinct, require_replaceable, write_json
+from nli_common.runs import Run, require_distinct, require_replaceable, require_writable, write_json
 from nli_common.script import Script, reads_tags
 
 UNFINISHED = "this run is not finished; these are its best weights so far"
@@ -30,19 +31,6 @@ UNTAGGED = "the run's pairs had part-of-speech tags, which this model reads; the
 MERGED = "every class but entailment counts as not_entailment here"
 SHOWN_TAGS = 5
 """Tags that a note names."""
-
-
-class Ensemble(nn.Module):
-    """The mean of several models' class probabilities, as logarithms."""
-
-    def __init__(self, models: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.models = nn.ModuleList(models)
-
-    def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
-        """Logarithms of the mean probabilities, ``(b, num_classes)``."""
-        shares = [model(premise, hypothesis).float().softmax(-1) for model in self.models]
-        return torch.stack(shares).mean(dim=0).log()
 
 
 def evaluate_runs(
@@ -66,6 +54,8 @@ def evaluate_runs(
     require_replaceable("output", output, runs, test=test, vectors=vectors, categories=categories)
     if output is not None:
         _require_figures(output)
+    elif len(runs) == 1:
+        require_writable(runs[0])
     corpus = open_corpus(test, cache)
     annotated = None if categories is None else read_categories(categories, test)
     place = runs[0].folder / f"evaluation-{stem(test)}.json" if output is None and len(runs) == 1 else output
@@ -147,51 +137,64 @@ def _evaluate(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, 
             raise InputError(f"--run {run.folder}: has other labels than {runs[0].folder}")
     measured = measured_in(corpus.labels, classes)
     require_labels(corpus.labels, measured, source)
-    known = lexicons_for(runs, corpus, vectors)
-    lexicons = [lexicon.extended(corpus.words) for lexicon in known]
-    models = [restore(script, run, lexicon) for run, lexicon in zip(runs, lexicons, strict=True)]
-    dataset = PairDataset(corpus, lexicons[0], measured, corpus.phenomena)
     accelerator = Accelerator()
-    batches = evaluation_loader(dataset)
-    order = order_of(batches)
-    model = (models[0] if len(models) == 1 else Ensemble(models)).to(accelerator.device)
-    predicted, gold, group = predictions(model, accelerator.prepare(batches), accelerator)
-    counted = torch.tensor([measured.index(counted_as(label, measured)) for label in classes])[predicted]
+    logits, hashed, notes = [], 0, dict.fromkeys(notes_on_vectors(runs, vectors))
+    for run, known in zip(runs, lexicons_for(runs, corpus, vectors), strict=True):
+        lexicon = known.extended(corpus.words)
+        model = restore(script, run, lexicon).to(accelerator.device)
+        dataset = PairDataset(corpus, lexicon, measured, corpus.phenomena)
+        batches = evaluation_loader(dataset)
+        order = order_of(batches)
+        logits.append(_logits(model, accelerator.prepare(batches), accelerator))
+        hashed = max(hashed, len(lexicon) - lexicon.num_known - (len(known) - known.num_known))
+        notes |= dict.fromkeys(notes_on_tags([model], lexicon, corpus))
+    counted = torch.tensor([measured.index(counted_as(label, measured)) for label in classes])[chosen(logits)]
+    gold = dataset.label[order]
     right = torch.empty(len(corpus), dtype=torch.bool)
     right[order] = counted == gold
-    return _Evaluated(
-        right,
-        metrics_of(counted, gold, group, measured, corpus.phenomena),
-        len(lexicons[0]) - lexicons[0].num_known - (len(known[0]) - known[0].num_known),
-        [
-            *notes_on_vectors(runs, vectors),
-            *notes_on_tags(models, lexicons[0], corpus),
-            *([] if measured == classes else [MERGED]),
-        ],
-    )
+    metrics = metrics_of(counted, gold, dataset.phenomenon[order], measured, corpus.phenomena)
+    return _Evaluated(right, metrics, hashed, [*notes, *([] if measured == classes else [MERGED])])
+
+
+def _logits(model: nn.Module, batches: "DataLoader[Batch]", accelerator: Accelerator) -> Tensor:
+    """The logits of every pair, ``(pairs, classes)``, in the order of the batches, on every process."""
+    parts = [accelerator.gather_for_metrics(part).cpu() for part, _ in scores(model, batches)]
+    return torch.cat(parts)
+
+
+def chosen(logits: Sequence[Tensor]) -> Tensor:
+    """The class of each pair: that of the largest logit of a model or, of several, of the largest mean probability.
+
+    Example::
+
+        >>> sure, one, another = torch.tensor([[4.0, 0.0]]), torch.tensor([[0.0, 1.0]]), torch.tensor([[0.0, 1.0]])
+        >>> chosen([one]), chosen([sure, one, another])
+        (tensor([1]), tensor([0]))
+    """
+    if len(logits) == 1:
+        return logits[0].argmax(-1)
+    return torch.stack([each.float().softmax(-1) for each in logits]).mean(dim=0).argmax(-1)
 
 
 def lexicons_for(runs: Sequence[Run], corpus: Corpus, vectors: Path | None) -> list[Lexicon]:
-    """Each run's lexicon, with the vectors that a file, read once, has for a corpus's words.
+    """Each run's lexicon, with the vectors that a file has for a corpus's words; it is read once for runs of one list.
 
     Raises:
-        InputError: if a file is bad, the runs have other words or tags than the first, or their words' vectors are
-            random and a file's are given.
+        InputError: if a file is bad, or a run's words have random vectors and a file's are given.
     """
     lexicons = [Lexicon.load(run.lexicon) for run in runs]
-    for run, lexicon in zip(runs, lexicons, strict=True):
-        if lexicon.words != lexicons[0].words:
-            raise InputError(f"--run {run.folder}: was trained on other words than {runs[0].folder}")
-        if lexicon.tags != lexicons[0].tags:
-            raise InputError(f"--run {run.folder}: was trained on other part-of-speech tags than {runs[0].folder}")
     if vectors is None:
         return lexicons
     fingerprint(vectors)  # a file that cannot be read is refused even where no word is looked up in it
     for run in runs:
         if isinstance(_vectors_of(run), dict):
             raise InputError(f"--vectors {vectors}: the run's own are random, and no file's fit them ({run.folder})")
-    known = lexicons[0].missing_vectors(vectors, corpus.words)
-    return [lexicon.with_vectors(known, vectors) for lexicon in lexicons]
+    found: dict[frozenset[str], dict[str, Tensor]] = {}
+    for lexicon in lexicons:
+        words = frozenset(lexicon.words)
+        if words not in found:
+            found[words] = lexicon.missing_vectors(vectors, corpus.words)
+    return [lexicon.with_vectors(found[frozenset(lexicon.words)], vectors) for lexicon in lexicons]
 
 
 def notes_on_vectors(runs: Sequence[Run], vectors: Path | None) -> Iterator[str]:

@@ -18,7 +18,7 @@ from nli_common.figures import shown
 from nli_common.files import write_text
 from nli_common.memory import memory_for
 from nli_common.predicting import PreparedPair, prepare_pair
-from nli_common.runs import Run, require_alike, require_replaceable
+from nli_common.runs import Run, require_alike, require_replaceable, require_writable
 from nli_common.script import Aligns, AlignsByHead, Propagates, Script
 
 Rows = list[list[float]]
@@ -76,6 +76,8 @@ def explain_pair(script: Script, run: Run, premise: str, hypothesis: str, output
     """
     require_replaceable("output", output, [run])
     require_alike("output", output, DOCTYPE, "explain")
+    if output is None:
+        require_writable(run)
     pair = prepare_pair(script, run, premise, hypothesis)
     if not isinstance(pair.model, Aligns | Propagates):
         raise InputError(f"--run {run.folder}: {type(pair.model).__name__} aligns no words")

@@ -57,12 +57,14 @@ class Data:
 
     @property
     def unread(self) -> dict[str, str]:
-        """The options that files take the place of."""
+        """The options that files take the place of, or that another one has to go with."""
         unread: dict[str, str] = {}
         if self.train is not None:
             unread["pairs"] = "with --train"
         if self.vectors is not None:
             unread["vector_size"] = "with --vectors"
+        if not self.unit_vectors:
+            unread["unit_unknown"] = "without --unit-vectors"
         return unread
 
     def corpora(self) -> dict[str, Corpus]:

@@ -80,13 +80,13 @@ def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure
     if figure is not None:
         format_of(figure)  # a name that has none is refused before anything is predicted
     pair = prepare_pair(script, run, premise, hypothesis)
+    if figure is not None and not isinstance(pair.model, Aligns):
+        raise InputError(f"--figure: {type(pair.model).__name__} aligns no words")
     with memory_for(pair.premise, pair.hypothesis), torch.inference_mode():
         shares = pair.model(pair.premise, pair.hypothesis).softmax(-1)[0].tolist()
     for share, label in sorted(zip(shares, pair.labels, strict=True), reverse=True):
         print(f"{label:14} {share:.4f}")
     if figure is not None:
-        if not isinstance(pair.model, Aligns):
-            raise InputError(f"--figure: {type(pair.model).__name__} aligns no words")
         plot_pair(pair.model, pair.corpus, pair.lexicon, figure)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -147,6 +148,12 @@ def claim(folder: Path, name: str, leftovers: Iterable[str]) -> FileLock:
             f"--output {folder}: cannot be written to ({error.strerror}); make it writable, or choose another folder"
         ) from None
     return lock
+
+
+def require_writable(run: Run) -> None:
+    """Raise an ``InputError`` if nothing can be added to a run's folder, as a file without a name of its own is."""
+    if run.folder.is_dir() and not os.access(run.folder, os.W_OK):
+        raise InputError(f"--run {run.folder}: cannot be written to; name the file to be written with --output")
 
 
 def require_replaceable(option: str, path: Path | None, runs: Iterable[Run], **read: Path | None) -> None:
