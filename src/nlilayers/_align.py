@@ -37,11 +37,12 @@ class DecomposableAlign(nn.Module):
     :math:`\beta` here.)
 
     Args:
-        feedforward: :math:`F`, a module or function on the last axis that is finite at 0, its slope as well, and does
-            not write to its input, as an in-place activation at its start would; ``None`` scores by the plain dot
-            product, as ESIM does. (Padding is given to it as 0. There ``torch.nn.functional.normalize`` has a finite
-            slope, in float16 with an ``eps`` of 1e-6, since its own is 0 there;
-            ``v / (v.square().sum(-1, keepdim=True).sqrt() + 1e-8)`` has none.)
+        feedforward: :math:`F`, a module or function of each word by itself, on the last axis, that is finite at 0, its
+            slope as well, and does not write to its input, as an in-place activation at its start would; ``None``
+            scores by the plain dot product, as ESIM does. (Padding is given to it as 0, and would have a share in
+            batch normalisation's means. At 0 ``torch.nn.functional.normalize`` has a finite slope, in float16 with an
+            ``eps`` of 1e-6, since its own is 0 there; ``v / (v.square().sum(-1, keepdim=True).sqrt() + 1e-8)`` has
+            none.)
 
     Shape:
         premise ``(b, n, d)``, hypothesis ``(b, m, d)``, premise_mask ``(b, n)``, hypothesis_mask ``(b, m)`` →
@@ -125,8 +126,8 @@ class IntraAlign(nn.Module):
     a CPU whose weights are sure to be less than 1e-14 (epsilon squared) of the word's own.
 
     Args:
-        feedforward: :math:`F_\mathrm{intra}`, a module or function on the last axis that is finite at 0, its slope as
-            well, and does not write to its input; ``None`` scores by the plain dot product.
+        feedforward: :math:`F_\mathrm{intra}`, a module or function of each word by itself, on the last axis, that is
+            finite at 0, its slope as well, and does not write to its input; ``None`` scores by the plain dot product.
         prior: :math:`d`, a module that maps ``(query_length, key_length)`` to a log-bias of that shape, such as
             :class:`DistancePrior`; ``None`` means no bias, and so no word order. (In
             :class:`GaussianSelfAttention`, ``None`` is a Gaussian prior.)
