@@ -83,6 +83,7 @@ def _worker(threads: int) -> ProcessPoolExecutor:
 
 def _start(threads: int) -> None:
     """What a worker does first. It ends with the process that started it, however that ended."""
+    torch.set_flush_denormal(True)  # before there are threads, which would not do so
     torch.set_num_threads(threads)
     parent = parent_process()
     assert parent is not None

@@ -23,8 +23,9 @@ from safetensors.torch import load_file
 import decomposable_attention
 from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
 from nli_common import lexicon
-from nli_common.commands import _table_command, _train_command
+from nli_common.commands import _table_command, _train_command, main
 from nli_common.corpora import read_pairs
+from nli_common.denormals import are_flushed
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_runs
 from nli_common.explaining import explain_pair
@@ -520,6 +521,32 @@ def test_files_of_one_name_do_not_replace_each_others_figures(run: Path, corpora
     untagged = ["--cache", cache, "--train", corpora[3], "--dev", second / "x.tsv"]
     done = run_script("train", *untagged, *FAST, "--output", tmp_path / "untagged")
     assert "dev           1 pairs, which have no part-of-speech tags" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_command_takes_denormal_numbers_for_0_and_leaves_the_cpu_as_it_was(
+    before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step of training took up to six times as long where gradients had become as small."""
+    seen: list[bool] = []
+
+    def train(*_: object) -> None:
+        seen.append(are_flushed())
+        if len(seen) == 2:
+            raise InputError("no file")
+
+    monkeypatch.setattr("nli_common.commands.train_run", train)
+    monkeypatch.setattr(sys, "argv", ["decomposable_attention.py", "train"])
+    able = torch.set_flush_denormal(before)
+    try:
+        main(decomposable_attention.SCRIPT)
+        assert are_flushed() == (before and able)
+        with pytest.raises(SystemExit):
+            main(decomposable_attention.SCRIPT)
+        assert are_flushed() == (before and able)
+    finally:
+        torch.set_flush_denormal(False)
+    assert seen == [able, able]
 
 
 def test_several_runs_are_evaluated_as_an_ensemble(run: Path, corpora: list[str], tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ from study.windows import WORDS, compared, long_texts
 
 from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.data import Batch, Sentence, open_corpus
+from nli_common.denormals import are_flushed
 from nli_common.evaluating import evaluate_on
 from nli_common.files import write_atomically
 from nli_common.generated import generated_pairs
@@ -450,6 +451,7 @@ def test_a_run_that_fails_takes_its_process_with_it_and_nothing_else(
 
 
 def _takes_long(job: Job, places: Places, options: dict[str, Any]) -> None:
+    write_atomically(places.runs / "flushed", lambda path: path.write_text(str(are_flushed())))
     write_atomically(places.runs / "pid", lambda path: path.write_text(str(os.getpid())))
     time.sleep(60)
 
@@ -481,6 +483,7 @@ def test_workers_end_with_the_study(number: signal.Signals, tmp_path: Path) -> N
     with subprocess.Popen([sys.executable, program, tmp_path], env=os.environ | {"PYTHONPATH": paths}) as process:
         wait_until(lambda: (tmp_path / "pid").exists() or process.poll() is not None, 120)
         worker = psutil.Process(int((tmp_path / "pid").read_text()))
+        assert (tmp_path / "flushed").read_text() == str(torch.set_flush_denormal(False)), "what it can, it does"
         process.send_signal(number)
         process.wait(30)
     assert not psutil.wait_procs([worker], timeout=10)[1]

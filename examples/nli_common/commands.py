@@ -9,6 +9,7 @@ import torch.distributed as dist
 import tyro
 from tyro.conf import DisallowNone
 
+from nli_common.denormals import flushed_denormals
 from nli_common.errors import InputError
 from nli_common.evaluating import evaluate_runs
 from nli_common.exits import told_in_one_line
@@ -37,7 +38,7 @@ def main(script: Script) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     style = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
     try:
-        with told_in_one_line():
+        with told_in_one_line(), flushed_denormals():
             require_named_once(sys.argv[1:])
             tyro.extras.subcommand_cli_from_dict(commands, prog=f"{script.name}.py", config=style)
             _leave_other_processes()
