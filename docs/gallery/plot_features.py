@@ -148,9 +148,8 @@ figure.colorbar(
 )
 figure.set_label(
     "Four heat maps, the six features down and the words across: premise and "
-    "hypothesis of both pairs. The intra rows of the premise are alike in both pairs. "
-    "In the first pair inter_mul is darkest at old and at dog, in the second at brown "
-    "and at dog; there young, in the hypothesis, has the darkest inter_sub."
+    "hypothesis of both pairs. The intra rows of the premise are alike in both pairs, "
+    "and the inter rows differ where old meets young."
 )
 
 # %%
@@ -159,17 +158,17 @@ figure.set_label(
 #
 # - The *intra* rows of the premise are the same in both pairs, as they must be. They
 #   know one sentence alone.
-# - *inter_mul* is large where a word finds itself in the other sentence: at *old* and
-#   *dog* above, at *brown* and *dog* below.
-# - *inter_sub* is largest at *young*, which finds no equal and contradicts *old*.
+# - *inter_sub* is near 0 at most words that find themselves in the other sentence.
+#   Usually it is largest, sign aside, at *young*, which finds no equal and contradicts
+#   *old*.
+# - *inter_mul* is large at some of the words that find themselves.
 #
 # The paper saw this in its trained model, too: *inter_mul* spikes at words that are
 # alike, *inter_sub* at words that are in conflict. But not every cell reads so well.
-# At the hypothesis's *sleeping*, a word of both sentences, *inter_mul* is small and
-# *inter_sub* is not. An LSTM reads the words with these numbers beside them, and the
-# answer comes from there. What a number means is up to the LSTM, and differs from one
-# training to the next, its sign included. Here are the *inter* numbers of the pair
-# below:
+# An LSTM reads the words with these numbers beside them, and the answer comes from
+# there. What a number means is up to the LSTM, and differs from one training to the
+# next, its sign included: another seed, or the rounding of another machine, is enough.
+# Here are the *inter* numbers of the pair below:
 
 names = features["entailment"].names
 found = features["contradiction"]
@@ -181,6 +180,32 @@ for words, side in (
     for name, row in zip(names, side[0].T.tolist()):
         if name.startswith("inter"):
             print(f"{name:10}" + "".join(f"{number:10.2f}" for number in row))
-sub, mul = names.index("inter_sub"), names.index("inter_mul")
-assert found.hypothesis[0, :, sub].argmax() == 1  # young
-assert set(found.hypothesis[0, :, mul].topk(2).indices.tolist()) == {2, 3}  # brown, dog
+
+# %%
+# All test pairs
+# --------------
+#
+# One pair is an anecdote. In all test pairs, how large are the numbers, sign aside, at
+# those words of the hypothesis that stand in the premise, too, and at those that do
+# not?
+
+sizes, equal = [], []
+with torch.no_grad():
+    for batch in loader(dataset(test), 256, None):
+        numbers = model.propagated_features(*batch[:2]).hypothesis
+        real = batch.hypothesis.mask
+        matches = batch.hypothesis.tokens[:, :, None] == batch.premise.tokens[:, None]
+        in_both = (matches & batch.premise.mask[:, None]).any(2)
+        sizes.append(numbers[real].abs())
+        equal.append(in_both[real])
+sizes, equal = torch.cat(sizes), torch.cat(equal)
+print("median of        in both    in one")
+for name in ("inter_sub", "inter_mul"):
+    size = sizes[:, names.index(name)]
+    print(f"|{name}|{size[equal].median():13.2f}{size[~equal].median():10.2f}")
+
+# %%
+# In ten trainings, with the seeds 0 to 9, the median of *inter_sub* was 0.01 to 0.26 at
+# words in both sentences and 1.09 to 2.00 at the others: that number tells them apart,
+# each time. *inter_mul* is less regular; its median was larger at words in both
+# sentences in eight of the ten.
