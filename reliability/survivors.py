@@ -24,8 +24,9 @@ _LIVING: dict[str, dict[str, dict[str, list[str]]]] = {
         },
         "Both sides have the same length by construction, which `strict` only checks.": {
             "_factorization.AlignmentFactorization.forward": [
-                "return torch.stack([machine(pair) for machine, pair in zip(machines, pairs, )], dim=-1)",
-                "return torch.stack([machine(pair) for machine, pair in zip(machines, pairs, strict=False)], dim=-1)",
+                "return torch.stack([machine(pair) for machine, pair in zip(machines, pairs, )], dim=-1).to(x.dtype)",
+                "return torch.stack([machine(pair) for machine, pair in zip(machines, pairs, strict=False)], dim=-1)"
+                ".to(x.dtype)",
             ],
             "_highway.Highway.forward": [
                 "for transform, gate in zip(self.transforms, self.gates, ):",
