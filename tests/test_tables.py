@@ -17,9 +17,10 @@ from matplotlib.figure import Figure
 from decomposable_attention import SCRIPT, DecomposableAttentionConfig
 from nli_common import table_figures, table_reports, table_runs
 from nli_common.batches import PairDataset, evaluation_loader
+from nli_common.corpora import Pair
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
-from nli_common.evaluating import chosen, evaluate_on
+from nli_common.evaluating import chosen, evaluate_on, lexicons_for
 from nli_common.inputs import Data, fingerprint
 from nli_common.lexicon import Lexicon
 from nli_common.metrics import Metrics
@@ -171,6 +172,25 @@ def test_an_ensemble_averages_probabilities(trained: Path, data: Data, monkeypat
     sure, one, another = (torch.tensor([x]) for x in ([30.0, 0.0, 0.0], [-2.0, 0.0, -9.0], [-2.0, 0.0, -9.0]))
     assert chosen([sure, one, another]).item() == 1, "a mean of logits, or of logarithms, would be of the first"
     assert chosen([sure]).item() == 0 and chosen([one]).item() == 1
+
+
+def test_each_run_of_an_ensemble_is_given_the_vectors_that_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "read_config", lambda run: {"data": {"vectors": "a file's"}})
+    vectors = tmp_path / "v.npz"
+    np.savez(vectors, words=np.array(["cat", "bird"]), vectors=np.array([[1.0, 2.0], [3.0, 4.0]]))
+    corpus = Corpus.from_pairs([Pair(["dog"], ["cat", "bird"], "neutral")], "a pair")
+    runs = [Run(tmp_path / name) for name in ("few", "more")]
+    for run, words in zip(runs, (["dog"], ["cat", "dog"]), strict=True):
+        run.folder.mkdir()
+        Lexicon(words, torch.zeros(len(words), 2)).save(run.lexicon)
+    for order in (runs, runs[::-1]):
+        few, more = (lexicons_for([run], corpus, vectors)[0] for run in runs)
+        together = dict(zip(order, lexicons_for(order, corpus, vectors), strict=True))
+        for run, alone in zip(runs, (few, more), strict=True):
+            assert together[run].words == alone.words and torch.equal(together[run].vectors, alone.vectors)
+        assert few.vectors[few.index["cat"]].tolist() == [1, 2] and more.vectors[more.index["cat"]].tolist() == [0, 0]
 
 
 def test_files_of_another_task_are_refused_before_any_training(data: Data, tmp_path: Path) -> None:

@@ -190,11 +190,13 @@ def lexicons_for(runs: Sequence[Run], corpus: Corpus, vectors: Path | None) -> l
         if isinstance(_vectors_of(run), dict):
             raise InputError(f"--vectors {vectors}: the run's own are random, and no file's fit them ({run.folder})")
     found: dict[frozenset[str], dict[str, Tensor]] = {}
+    extended = []
     for lexicon in lexicons:
         words = frozenset(lexicon.words)
         if words not in found:
             found[words] = lexicon.missing_vectors(vectors, corpus.words)
-    return [lexicon.with_vectors(found[frozenset(lexicon.words)], vectors) for lexicon in lexicons]
+        extended.append(lexicon.with_vectors(found[words], vectors))
+    return extended
 
 
 def notes_on_vectors(runs: Sequence[Run], vectors: Path | None) -> Iterator[str]:

@@ -17,13 +17,12 @@ PASSED = 0.1
 def page(results: Results) -> str:
     """What w and b became, block by block."""
     lines: list[list[str]] = []
-    starts, moved, shares, steps, rates = priors_of(GaussianPrior())[0], [0.0], [0.0], [], set()
+    starts, moved, shares, steps = priors_of(GaussianPrior())[0], [0.0], [0.0], []
     for (bench, variant), found in results.items():
         runs = [result for result in found if result["priors"]]
         priors = [result["priors"] for result in runs]
         for result in runs:
             steps.append(steps_of(result))
-            rates.add(result["options"]["lr"])
             furthest = max(abs(pair[i] - starts[i]) for pair in result["priors"] for i in (0, 1) if pair[i])
             moved.append(furthest)
             shares.append(furthest / (PASSED * result["options"]["lr"] * steps[-1]))
@@ -32,15 +31,16 @@ def page(results: Results) -> str:
             ends = [w, b] if any(b) else [w]  # Eq 3 has no b
             cells = [", ".join(f"{value:.3f}" for value in values) for values in ends]
             lines.append([bench, variant, str(depth), *cells, *["–"] * (2 - len(ends))])
+    rates = {run["options"]["lr"] for found in results.values() for run in found if run["priors"]}
+    allowed = ", ".join(f"{1000 * PASSED * rate:.2f} at a rate of {rate:g}" for rate in sorted(rates)) or "0"
     return "\n\n".join(
         (
             "# What the priors learn",
             "The scalars w and b of each Gaussian prior of the Gaussian Transformer, one value per seed, from the "
             "first encoding block to the last interaction block. They start at "
             f"{starts[0]:.1f} and {starts[1]:.1f}, and none has moved by more than {max(moved):.3f}. At values near "
-            "0.1, a softplus passes on a tenth of each step, so in 1,000 steps Adam can move them by some "
-            + ", ".join(f"{1000 * PASSED * rate:.2f} at a rate of {rate:g}" for rate in sorted(rates))
-            + f"; up to their best epochs these runs took {min(steps, default=0):,} to "
+            f"0.1, a softplus passes on a tenth of each step, so in 1,000 steps Adam can move them by some {allowed}; "
+            f"up to their best epochs these runs took {min(steps, default=0):,} to "
             f"{max(steps, default=0):,}. No run has moved a scalar by more than {100 * max(shares):.0f} per cent of "
             "what its steps allow.",
             table(["bench", "variant", "block", "w", "b"], lines),
