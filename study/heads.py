@@ -25,7 +25,7 @@ class _Head:
     hidden_size: int = 200
     """Features of a word."""
     dropout: float = 0.2
-    """Of words, and inside the networks."""
+    """Of words, and between the layers of the pooled head's network."""
     num_classes: NumClasses = 3
 
     def __post_init__(self) -> None:
@@ -97,8 +97,8 @@ class AlignedHead(nn.Module):
         self.words = Words(config, lexicon)
         self.align = DecomposableAlign(feedforward(d, d))
         self.factorize = AlignmentFactorization(d, config.num_factors)
-        self.compare = feedforward(2 * d + 3, d, dropout=config.dropout)
-        self.classify = feedforward(4 * d, d, dropout=config.dropout)
+        self.compare = feedforward(2 * d + 3, d)
+        self.classify = feedforward(4 * d, d)
         self.classify.append(nn.Linear(d, config.num_classes))
         self.apply(start_from_glorot)
 

@@ -10,7 +10,7 @@ import pytest
 from nli_common.corpora import SAMPLE, Pair, read_pairs
 from nli_common.data import Corpus, open_corpus
 from nli_common.errors import InputError
-from nli_common.files import stem
+from nli_common.files import stem, text_lines
 from nli_common.inputs import fingerprint
 from nli_common.labels import scheme_of
 from nli_common.tokens import parse_leaves, split_text
@@ -390,6 +390,11 @@ def test_unlabelled_pairs_may_be_empty_and_blank_lines_are_skipped(tmp_path: Pat
 def test_byte_order_marks_and_windows_line_ends(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "\ufeff" + HEADER.replace("\n", "\r\n") + "neutral\ta\tb c\r\n")
     assert list(read_pairs(path)) == [Pair(["a"], ["b", "c"], "neutral")]
+
+
+def test_only_a_files_first_character_is_a_byte_order_mark(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "\ufeffone\n\ufefftwo\n")
+    assert list(text_lines(path)) == [(1, "one"), (2, "\ufefftwo")]
 
 
 def test_tokens_are_cut_at_spaces_alone(tmp_path: Path) -> None:

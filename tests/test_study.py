@@ -66,7 +66,7 @@ from study.training import (
     unpacked,
 )
 from study.tuning import plan, protocol
-from study.windows import WORDS, compared, long_texts
+from study.windows import TEXTS, WORDS, compared, long_texts
 
 from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.data import Batch, Sentence, open_corpus
@@ -324,6 +324,14 @@ def test_raw_sentences_are_cut_as_the_benches_are(tmp_path: Path) -> None:
     source.write_bytes(gzip.compress(rows.encode()))
     cut = gzip.decompress(prepared(source, tmp_path / "cut").read_bytes()).decode()
     assert cut == "gold_label\tsentence1\tsentence2\nneutral\tit ' s one .\ttwo !\n"
+
+
+def test_quotes_are_marks_and_no_end_of_a_column(tmp_path: Path) -> None:
+    source = tmp_path / "raw.tsv.gz"
+    rows = 'gold_label\tsentence1_tok\tsentence2_tok\nneutral\t"It is one.\tTwo\nneutral\tThree"\tFour\n'
+    source.write_bytes(gzip.compress(rows.encode()))
+    cut = gzip.decompress(prepared(source, tmp_path / "cut").read_bytes()).decode()
+    assert cut.splitlines()[1:] == ['neutral\t" it is one .\ttwo', 'neutral\tthree "\tfour']
 
 
 def test_a_file_that_has_changed_is_cut_again_and_one_that_has_not_is_left(tmp_path: Path) -> None:
@@ -959,6 +967,12 @@ def test_long_texts_are_read_in_windows_and_short_ones_are_not() -> None:
     found = compared(model, texts)
     assert (found["pairs"], found["other_predictions"]) == (6, 0) and found["windows"] > 0
     assert found["largest_difference"] < 1e-5 * found["largest_logit"]
+
+
+def test_no_more_long_texts_are_read_than_it_takes() -> None:
+    words = torch.ones(TEXTS + 1, WORDS, dtype=torch.long)
+    pairs = [(Sentence(words, words.bool()), Sentence(words[:, :2], words[:, :2].bool()))]
+    assert len(list(long_texts(pairs))) == TEXTS
 
 
 class Look(torch.nn.Module):

@@ -36,8 +36,8 @@ class Encoder(nn.Module):
 def head(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> nn.Module:
     monkeypatch.setattr("study.heads.ContextualVectors", Encoder)
     if request.param == "pooled":
-        return models.randomised(PooledHead(PooledHeadConfig("", SIZE, num_classes=3), TINY))
-    return models.randomised(AlignedHead(AlignedHeadConfig("", SIZE, num_classes=3, num_factors=2), TINY))
+        return models.randomised(PooledHead(PooledHeadConfig("", SIZE, dropout=0.3, num_classes=3), TINY))
+    return models.randomised(AlignedHead(AlignedHeadConfig("", SIZE, dropout=0.3, num_classes=3, num_factors=2), TINY))
 
 
 def words_of(head: nn.Module, sentence: Sentence, row: int) -> Words:
@@ -105,6 +105,12 @@ def test_sentences_without_words_harm_no_head(head: nn.Module) -> None:
 
 def test_every_parameter_of_a_head_is_trained(head: nn.Module) -> None:
     models.every_parameter_gets_a_gradient(head)
+
+
+def test_dropout_is_of_words_and_within_the_pooled_heads_network(head: nn.Module) -> None:
+    dropouts = {name: module.p for name, module in head.named_modules() if isinstance(module, nn.Dropout)}
+    network = {"classify.2": 0.3} if isinstance(head, PooledHead) else {}
+    assert dropouts == {"words.project.0": 0.3} | network
 
 
 @pytest.mark.parametrize("head", ["aligned"], indirect=True)
