@@ -83,16 +83,14 @@ class CAFEConfig:
         require_at_least(0, self, "char_filters", "tag_size")
         require_dropout(self)
         require_choices(self)
-        if self.linear_units and self.factorize:
-            raise ValueError(
-                "linear_units takes the place of factorization machines: factorize must be False, got True"
-            )
 
     @property
     def unread(self) -> dict[str, str]:
         """The options of what the model leaves out."""
         unread: dict[str, str] = {}
-        if not self.factorize:
+        if self.factorize:
+            unread["linear_units"] = "without --no-factorize"
+        else:
             unread["num_factors"] = "with --no-factorize"
         if not self.char_filters:
             unread["char_size"] = "with --char-filters 0"

@@ -24,7 +24,7 @@ from nli_common.feedforward import feedforward
 from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.script import NumClasses, Script
-from nli_common.words import WordCharacters, WordVectors, one_hot_tags
+from nli_common.words import OneHotTags, WordCharacters, WordVectors
 from nlilayers import DecomposableAlign, GatedConvEncoder
 from nlilayers.functional import same_convolution
 from nlilayers.masking import masked_max, masked_mean, zero_padding
@@ -152,19 +152,16 @@ class WordFeatures(nn.Module):
         super().__init__()
         self.words = WordVectors(lexicon, trained=config.train_vectors)
         self.composed = ComposedCharacters(config, lexicon) if config.use_chars else None
-        self.reads_tags = config.use_pos
-        self.num_tags = config.num_tags if config.use_pos else 0
-        if config.use_pos and len(lexicon.tags) > self.num_tags:
-            raise ValueError(f"num_tags must be at least the lexicon's {len(lexicon.tags)} tags, got {self.num_tags}")
-        self.dim = lexicon.dim + (config.char_size if config.use_chars else 0) + self.num_tags
+        self.tags = OneHotTags(lexicon, config.num_tags) if config.use_pos else None
+        self.dim = lexicon.dim + config.use_chars * config.char_size + config.use_pos * config.num_tags
 
     def forward(self, sentence: Sentence) -> Tensor:
         """``(b, n, dim)``."""
         features: list[Tensor] = [self.words(sentence)]
         if self.composed is not None:
             features.append(self.composed(sentence.tokens))
-        if self.num_tags:
-            features.append(one_hot_tags(sentence, self.num_tags, features[0].dtype))
+        if self.tags is not None:
+            features.append(self.tags(sentence, features[0].dtype))
         return torch.cat(features, dim=-1)
 
 

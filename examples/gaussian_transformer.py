@@ -6,7 +6,7 @@ Commands::
     python examples/gaussian_transformer.py train --encoder FOLDER     # contextual vectors, as the paper's ELMo
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,8 @@ from nlilayers.functional import dot_scores, weighted_sum
 from nlilayers.masking import masked_max, masked_mean, masked_softmax, zero_padding
 from paper_tables.gaussian_transformer import TABLES
 
-PRIORS: dict[str, Callable[[], nn.Module]] = {
+Locality = Literal["none", "zipf", "trainable", "linear", "convolution", "gaussian", "gaussian-variant"]
+PRIORS: Mapping[Locality, Callable[[], nn.Module]] = {
     "none": FlatPrior,
     "zipf": nlilayers.ZipfPrior,  # Eq 18
     "trainable": nlilayers.DistancePrior,  # Eq 19
@@ -39,7 +40,6 @@ PRIORS: dict[str, Callable[[], nn.Module]] = {
     "gaussian": partial(nlilayers.GaussianPrior, b=None),  # Eq 3
     "gaussian-variant": nlilayers.GaussianPrior,  # Eq 4
 }
-Locality = Literal["none", "zipf", "trainable", "linear", "convolution", "gaussian", "gaussian-variant"]
 
 
 @dataclass(frozen=True)

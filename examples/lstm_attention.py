@@ -24,7 +24,7 @@ from nli_common.lexicon import Lexicon
 from nli_common.recipe import Recipe
 from nli_common.recurrent import SentenceLSTM
 from nli_common.script import NumClasses, Script
-from nli_common.words import WordVectors, one_hot_tags
+from nli_common.words import OneHotTags, WordVectors
 from nlilayers import DecomposableAlign
 from nlilayers.masking import masked_max, masked_mean, masked_sum
 from paper_tables.lstm_attention import TABLES
@@ -205,17 +205,14 @@ class Words(nn.Module):
 
     def __init__(self, lexicon: Lexicon, num_tags: int) -> None:
         super().__init__()
-        if 0 < num_tags < len(lexicon.tags):
-            raise ValueError(f"num_tags must be 0 or at least the {len(lexicon.tags)} tags of the data, got {num_tags}")
         self.vectors = WordVectors(lexicon)
-        self.num_tags, self.dim, self.reads_tags = num_tags, lexicon.dim + num_tags, num_tags > 0
+        self.tags = OneHotTags(lexicon, num_tags) if num_tags else None
+        self.dim = lexicon.dim + num_tags
 
     def forward(self, sentence: Sentence) -> Tensor:
         """Words ``(b, n)`` → ``(b, n, dim)``."""
         vectors: Tensor = self.vectors(sentence)
-        if not self.num_tags:
-            return vectors
-        return torch.cat([vectors, one_hot_tags(sentence, self.num_tags, vectors.dtype)], dim=-1)
+        return vectors if self.tags is None else torch.cat([vectors, self.tags(sentence, vectors.dtype)], dim=-1)
 
 
 def perceptron(in_features: int, sizes: Sizes) -> nn.Sequential:

@@ -18,7 +18,7 @@ from study.plan import ABLATIONS, AVERAGED, BENCHES, ENCODED, HALVED, MODELS, RE
 from study.results import Results, aligned
 
 SHOWN = (*MODELS, *HALVED)
-COLOURS = (*(f"C{k}" for k in range(10)), "black", "navy", "goldenrod", "crimson")
+COLOURS = (*(f"C{k}" if k != 7 else "teal" for k in range(10)), "black", "navy", "goldenrod", "crimson")
 LOOKS = dict(zip((variant.name for variant in SHOWN), zip(COLOURS, "os^v<>DPX*hpdH", strict=True), strict=True))
 """The same colour and marker for a model in every picture."""
 
@@ -31,16 +31,26 @@ def plot_models(results: Results, path: Path) -> None:
     names = [OTHER, *(variant.name for variant in (*READERS, *ENCODED))]
     every = published | reached
     rows = {n: row for row, n in enumerate(sorted(names, key=lambda n: mean(every.get((benches[0], n), [0.0]))))}
-    own = [variant for variant in READERS if variant in AVERAGED or variant.row.script == "stacked_alignment"]
-    groups: list[tuple[str, list[str], Mapping[tuple[str, str], list[float]], dict[str, Any]]] = [
-        ("a paper's model", [v.name for v in READERS if v not in own], reached, {"color": "C0"}),
-        ("a model of no paper, or averaged weights", [v.name for v in own], reached, {"color": "C1"}),
+    hollow = {"mfc": "none", "mew": 1, "alpha": 1}
+    groups: list[tuple[str, list[str], Mapping[tuple[str, str], list[float]], dict[str, Any]]] = []
+    for label, of_paper, colour in (("a paper's model", True, "C0"), ("a model of no paper", False, "C1")):
+        own = [variant for variant in READERS if (variant.row.script != "stacked_alignment") == of_paper]
+        groups += [
+            (label, [v.name for v in own if v not in AVERAGED], reached, {"color": colour}),
+            (
+                f"{label}, weights averaged",
+                [v.name for v in own if v in AVERAGED],
+                reached,
+                {"color": colour, **hollow},
+            ),
+        ]
+    groups += [
         ("on a frozen encoder", [v.name for v in ENCODED], reached, {"color": "0.4"}),
         (
             "public implementation, mean",
             names,
             published,
-            {"color": "black", "marker": "d", "mfc": "none", "mew": 1, "alpha": 1},
+            {"color": "black", "marker": "d", **hollow},
         ),
     ]
     size = (8.5, 0.24 * len(rows) + 1.3)
@@ -87,7 +97,7 @@ def plot_alignments(results: Results, path: Path) -> None:
     for axes in empty:
         axes.set_axis_off()
     parts = [variant for variant in (*ABLATIONS, *AVERAGED) if variant not in HALVED]
-    groups = [("ablations, averages of weights", parts, "0.7", "."), ("on a frozen encoder", ENCODED, "0.4", "+")]
+    groups = [("ablations, averages of weights", parts, "0.7", "."), ("on a frozen encoder", ENCODED, "black", "+")]
     groups += [(model.name, (model,), *LOOKS[model.name]) for model in SHOWN]
     for bench, axes in zip(benches, panels, strict=True):
         for label, variants, colour, marker in groups:

@@ -589,10 +589,10 @@ class OfType(nn.Module):
 
     def forward(self, query_length: int, key_length: int) -> Tensor:
         distances = functional.token_distances(query_length, key_length).abs()
-        return (distances <= 1) if self.dtype == torch.bool else self.constant - distances.to(self.dtype)
+        return self.constant - distances.to(self.dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.uint8, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("window", [None, 2])
 def test_a_prior_may_give_numbers_of_any_type(dtype: torch.dtype, window: int | None) -> None:
     layer, x, mask = (

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nli_common.batches import LengthBuckets, PairDataset, evaluation_loader, loader, order_of, shared
+from nli_common.corpora import Pair
+from nli_common.data import Corpus
 from nli_common.generated import generated_corpus
 from nli_common.lexicon import Lexicon
 
@@ -180,3 +182,10 @@ def test_batches_come_in_no_order_of_length() -> None:
     lengths = np.random.default_rng(0).integers(1, 40, 5000)
     means = [lengths[batch].mean() for batch in LengthBuckets(lengths, 100, 0)]
     assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.4
+
+
+def test_tags_are_numbered_by_the_lexicon() -> None:
+    corpus = Corpus.from_pairs([Pair(["a", "dog"], ["a"], "neutral", ["DT", "NN"], ["XX"])], "this test")
+    lexicon = Lexicon.random(corpus.words, 2, tags=["NN", "VB", "DT"])
+    batch = PairDataset(corpus, lexicon, corpus.labels, corpus.phenomena)[0]
+    assert (batch.premise.pos.tolist(), batch.hypothesis.pos.tolist()) == ([[3, 1]], [[0]])

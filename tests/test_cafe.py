@@ -563,7 +563,6 @@ def test_dropout_follows_each_layer_in_training_alone() -> None:
         ({"without": "div"}, "without must be cat, sub, mul or None, got 'div'"),
         ({"pooling": "max"}, "pooling must be avgmax, sum or avg, got 'max'"),
         ({"encoder": "mlp"}, "encoder must be highway or fc, got 'mlp'"),
-        ({"linear_units": True}, "linear_units takes the place .*: factorize must be False, got True"),
     ],
     ids=str,
 )

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.testing import assert_close
 
 import decomposable_attention
 from decomposable_attention import DecomposableAttention, DecomposableAttentionConfig
@@ -31,7 +32,7 @@ from nli_common.evaluating import evaluate_runs
 from nli_common.explaining import explain_pair
 from nli_common.inputs import Data, default_cache, fingerprint
 from nli_common.lexicon import Lexicon
-from nli_common.predicting import predict_file, predict_pair
+from nli_common.predicting import predict_file, predict_pair, predict_texts, prepare_pair
 from nli_common.recipe import Recipe
 from nli_common.runs import Run
 from nli_common.vectors import read_vectors
@@ -149,6 +150,23 @@ def test_predict_takes_a_file_of_pairs_with_and_without_labels(run: Path, tmp_pa
     done = run_script("predict", *options)
     shares = {name: f"{float(predicted(output)[0][name]):.4f}" for name in classes}
     assert dict(line.split() for line in alone.stdout.splitlines()) == shares
+
+
+def test_texts_are_predicted_in_their_order_as_each_is_alone(run: Path) -> None:
+    script = decomposable_attention.SCRIPT
+    texts = [("A dog isn't sleeping here.", "zebras"), ("a", "b"), ("zebras graze", "a dog"), ("a dog", "a dog a dog")]
+    labels, shares = predict_texts(script, Run(run), texts)
+    for (premise, hypothesis), row in zip(texts, shares, strict=True):
+        pair = prepare_pair(script, Run(run), premise, hypothesis)
+        with torch.inference_mode():
+            assert_close(row, pair.model(pair.premise, pair.hypothesis).softmax(-1)[0])
+        assert labels == pair.labels
+    for pairs, told in (
+        ([], "the pairs: expected pairs, found none"),
+        ([("a", "b"), ("a", " ")], "the hypothesis of pair 2: expected a sentence, got no word in ' '"),
+    ):
+        with pytest.raises(InputError, match=told):
+            predict_texts(script, Run(run), pairs)
 
 
 def test_one_pair_that_does_not_fit_is_told_in_one_line(
@@ -945,3 +963,51 @@ def test_compare_keeps_runs_apart_unless_they_are_grouped(run: Path, tmp_path: P
     shutil.copytree(tmp_path / "b/run-0", tmp_path / "a/run-1")
     grouped = run_script(tmp_path / "a/run-0", tmp_path / "a/run-1", "--group", script=compare).stdout
     assert "60.0 ± 14.1" in grouped and "run (2 runs)" in grouped
+
+
+HEADER = "gold_label\tsentence1\tsentence2\n"
+
+
+def test_the_accuracy_of_a_category_is_that_of_its_pairs(run: Path, tmp_path: Path) -> None:
+    named = {"neutral": "modal", "entailment": "belief", "contradiction": "antonym"}
+    gold = ["neutral", *named]
+    pair = {"sentence1": "a dog", "sentence2": "a cat"}
+    rows = [{"pairID": f"p{k}", "gold_label": label, **pair} for k, label in enumerate(gold)]
+    (tmp_path / "dev.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "tags.txt").write_text("".join(f"p{k} #{named[label]}\n" for k, label in enumerate(gold)))
+    files = (tmp_path / "dev.jsonl", None, tmp_path / "tags.txt", tmp_path, tmp_path / "e.json")
+    evaluate_runs(decomposable_attention.SCRIPT, [Run(run)], *files)
+    found = json.loads((tmp_path / "e.json").read_text())["test"]
+    assert found["per_phenomenon"] == {f"#{named[label]}": share for label, share in found["per_class"].items()}
+    assert sorted(found["per_class"].values()) == [0, 0, 1], "one text, one prediction"
+
+
+def test_no_run_of_an_ensemble_may_have_random_vectors(run: Path, tmp_path: Path) -> None:
+    random = Run(shutil.copytree(run, tmp_path / "random"))
+    config = random.read_config()
+    random.config.write_text(json.dumps(config | {"data": config["data"] | {"vectors": {"random": 20}}}))
+    (tmp_path / "x.tsv").write_text(f"{HEADER}neutral\ta dog\ta cat\n")
+    files = (tmp_path / "x.tsv", run.parent / "v.npz", None, tmp_path, tmp_path / "e.json")
+    with pytest.raises(InputError, match=r"the run's own are random, and no file's fit them \(.*random\)"):
+        evaluate_runs(decomposable_attention.SCRIPT, [Run(run), random], *files)
+
+
+def test_an_ensemble_is_finished_if_all_its_runs_are(run: Path, tmp_path: Path) -> None:
+    other = Run(shutil.copytree(run, tmp_path / "other"))
+    other.metrics.unlink()
+    other.checkpoint.touch()
+    (tmp_path / "x.tsv").write_text(f"{HEADER}neutral\ta dog\ta cat\n")
+    files = (tmp_path / "x.tsv", None, None, tmp_path, tmp_path / "e.json")
+    evaluate_runs(decomposable_attention.SCRIPT, [Run(run), other], *files)
+    assert json.loads((tmp_path / "e.json").read_text())["finished"] is False
+
+
+def test_a_new_spelling_of_a_known_word_is_not_hashed(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = Lexicon.load(Run(run).lexicon)
+    assert {"the", "dog"} <= known.index.keys() and "DOG" not in known.index
+    (tmp_path / "x.tsv").write_text(f"{HEADER}neutral\tthe DOG\tthe quokka\n")
+    files = (tmp_path / "x.tsv", None, None, tmp_path, tmp_path / "e.json")
+    evaluate_runs(decomposable_attention.SCRIPT, [Run(run)], *files)
+    assert "1 of 3 words are new and hashed" in capsys.readouterr().out

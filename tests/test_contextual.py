@@ -142,6 +142,15 @@ def test_padding_and_batch_mates_change_nothing(folder: Path, tmp_path: Path, ro
             assert torch.equal(vectors(sentence(ids))[:, 0], layers[:, row, : len(ids)])
 
 
+def test_padding_may_stand_anywhere(folder: Path, tmp_path: Path) -> None:
+    vectors = ContextualVectors(folder, LEXICON, tmp_path / "cache.sqlite3")
+    words = vectors(sentence([2, 3]))
+    mask = torch.tensor([[False, True, True], [True, False, True]])
+    padded = vectors(Sentence(torch.tensor([[4, 2, 3], [2, 4, 3]]), mask))
+    assert_close(padded[:, mask], torch.cat([words[:, 0], words[:, 0]], dim=1), atol=0, rtol=0)
+    assert not padded[:, ~mask].any()
+
+
 def test_numbers_too_large_for_half_precision_stay_finite(folder: Path, tmp_path: Path) -> None:
     vectors = ContextualVectors(folder, LEXICON, tmp_path / "cache.sqlite3")
     vectors._encoder[1].embeddings.LayerNorm.bias.data.fill_(1e9)

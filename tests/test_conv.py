@@ -511,6 +511,20 @@ def test_a_projection_of_another_kind_is_not_reset() -> None:
     assert torch.equal(layer.projection[0].weight, held) and not torch.equal(layer.weight, before)
 
 
+def test_cells_at_padding_are_0_whatever_the_projection_is() -> None:
+    layer, x, mask = GatedConvBlock(3, 4), normal(0, 1, 5, 3).float(), torch.arange(5)[None] < 3
+    layer.projection = nn.Linear(3, 4)
+    _, cell = layer(x, mask=mask)
+    assert cell[:, :3].all() and not cell[:, 3:].any()
+    layer.projection = nn.Sequential(nn.Linear(3, 4))
+    _, cell = layer(x, mask=mask)
+    assert cell[:, :3].all() and not cell[:, 3:].any()
+    layer.projection = nn.Linear(3, 4, bias=False)
+    layer.projection.register_forward_hook(lambda module, args, output: output + 1)
+    _, cell = layer(x, mask=mask)
+    assert cell[:, :3].all() and not cell[:, 3:].any()
+
+
 class Operations(TorchDispatchMode):
     """The names of all that is computed."""
 

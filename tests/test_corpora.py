@@ -487,3 +487,20 @@ def test_a_fingerprint_is_of_both_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["jsonl", "tsv", "txt"])
 def test_a_name_loses_the_suffixes_of_its_format(suffix: str) -> None:
     assert stem(Path(f"nli_1.0_dev.{suffix}")) == stem(Path(f"nli_1.0_dev.{suffix}.gz")) == "nli_1.0_dev"
+
+
+def test_a_quora_split_may_begin_with_any_label(tmp_path: Path) -> None:
+    first, second = read_pairs(write(tmp_path / "dev.tsv", "0\tWho?\tWhy?\t8\n1\tWho is it?\tWho?\t7\n"))
+    assert (first, second.label) == (Pair(["Who", "?"], ["Why", "?"], "not_duplicate"), "duplicate")
+
+
+def test_parse_leaves_restore_every_bracket() -> None:
+    parse = "(NP (-LSB- -LSB-) (NN a) (-RSB- -RSB-) (-LCB- -LCB-) (NN b) (-RCB- -RCB-))"
+    assert parse_leaves(parse)[0] == ["[", "a", "]", "{", "b", "}"]
+
+
+def test_the_pair_without_tags_is_counted_among_all(tmp_path: Path) -> None:
+    bare = json.dumps({"gold_label": "neutral", "sentence1": "a", "sentence2": "b"}) + "\n"
+    path = write(tmp_path / "a.jsonl", snli_line() + snli_line("-") + bare)
+    with pytest.raises(InputError, match=r"a.jsonl: pair 3 differs from those before it"):
+        open_corpus(path, tmp_path / "cache")

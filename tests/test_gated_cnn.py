@@ -140,7 +140,7 @@ def embedded_by_loop(model: GatedCNN, convolution: str, sentence: Sentence) -> l
     for token, tag in zip(sentence.tokens[0].tolist(), sentence.pos[0].tolist(), strict=True):
         characters = [composed.vectors.weight[1 + TINY.alphabet.index(c)].tolist() for c in WORDS[token]]
         vector, encoder = model.embedding.words.vectors[token].tolist(), encoder_by_loop(composed.encoder, convolution)
-        rows.append(oracles.features(vector, characters, encoder, tag, model.embedding.num_tags))
+        rows.append(oracles.features(vector, characters, encoder, tag, getattr(model.embedding.tags, "num_tags", 0)))
     return rows
 
 
@@ -351,7 +351,7 @@ def test_tags_are_features_and_unknown_ones_are_zeros() -> None:
 
 
 def test_more_tags_than_there_is_room_for_are_refused() -> None:
-    with pytest.raises(ValueError, match="num_tags must be at least the lexicon's 3 tags, got 2"):
+    with pytest.raises(ValueError, match="num_tags must be at least 3, the tags of the data, got 2"):
         model_of(num_tags=2)
     assert model_of(num_tags=3) and model_of(num_tags=2, use_pos=False)
 

@@ -78,7 +78,7 @@ def words_of(model: nn.Module, sentence: Sentence, row: int) -> list[list[float]
     rows = []
     for token, real, tag in zip(sentence.tokens[row], sentence.mask[row], sentence.pos[row], strict=True):
         if real:
-            tags = [1.0 if k == int(tag) else 0.0 for k in range(1, 1 + model.words.num_tags)]
+            tags = [1.0 if k == int(tag) else 0.0 for k in range(1, 1 + getattr(model.words.tags, "num_tags", 0))]
             rows.append([*models.TINY.vectors[token].tolist(), *tags])
     return rows
 
@@ -279,7 +279,7 @@ def test_two_classes(name: str) -> None:
         ("LSTMBaseline", {"num_classes": 0}, "num_classes must be at least 1, got 0"),
         ("LSTMBaseline", {"pooling": "sum"}, "pooling must be last, max or mean, got 'sum'"),
         ("HybridModel", {"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
-        ("HybridModel", {"num_tags": 2}, "num_tags must be 0 or at least the 3 tags of the data, got 2"),
+        ("HybridModel", {"num_tags": 2}, "num_tags must be at least 3, the tags of the data, got 2"),
     ],
 )
 def test_impossible_sizes_are_refused(name: str, options: dict[str, object], message: str) -> None:

@@ -32,6 +32,7 @@ from nlilayers import (
 X, WIDE, FLAT, WHOLE = torch.ones(2, 3, 4), torch.ones(2, 3, 5), torch.ones(2, 4), torch.ones(2, 3, 4, dtype=torch.long)
 MASK, SHORT = torch.ones(2, 3, dtype=torch.bool), torch.ones(2, 2, dtype=torch.bool)
 HEADS = X[:, None]
+SQUARE, CAUSAL = torch.ones(1, 1, 3, 3), torch.ones(3, 3, dtype=torch.bool).tril()
 ALIGN, BLOCK, ATTENTION = DecomposableAlign(), GatedConvBlock(4, 5), GaussianSelfAttention(4, 2)
 SEQUENCE = "must be floating point of shape (batch, length, {}), got torch.float32 of shape {}"
 A_MASK = "must be torch.bool of shape (2, 3) with True for real tokens, got torch.bool of shape (2, 2)"
@@ -125,6 +126,35 @@ REFUSED: dict[Callable[[], object], str] = {
     lambda: IntraAlign(prior=HeadPriors([LinearPrior()]))(
         X
     ): "prior must give a log-bias of shape (3, 3), got shape (1, 3, 3)",
+    lambda: functional.self_attention_weights(SQUARE, CAUSAL): (
+        "log_bias must be real numbers to add to scores, and no mask, got torch.bool"
+    ),
+    lambda: functional.intra_alignment_weights(SQUARE[0], CAUSAL.to(torch.complex64)): (
+        "log_bias must be real numbers to add to scores, and no mask, got torch.complex64"
+    ),
+    lambda: functional.windowed_scores(SQUARE, SQUARE, torch.ones(1, 3, dtype=torch.bool)): (
+        "log_bias must be real numbers to add to scores, and no mask, got torch.bool"
+    ),
+    lambda: IntraAlign(prior=Causal())(X): (
+        "what prior gives must be real numbers to add to scores, and no mask, got torch.bool"
+    ),
+    lambda: GaussianSelfAttention(4, 2, prior=Causal())(X): (
+        "what prior gives must be real numbers to add to scores, and no mask, got torch.bool"
+    ),
+    lambda: HeadPriors([Causal()])(3): (
+        "what each prior gives must be real numbers to add to scores, and no mask, got torch.bool"
+    ),
+    lambda: functional.self_attention_weights(SQUARE.int(), SQUARE): (
+        "scores must be floating point, got torch.int32 of shape (1, 1, 3, 3)"
+    ),
+    lambda: functional.alignment_weights(X.int()): "scores must be floating point, got torch.int32 of shape (2, 3, 4)",
+    lambda: functional.intra_alignment_weights(SQUARE[0].int()): (
+        "scores must be floating point, got torch.int32 of shape (1, 3, 3)"
+    ),
+    lambda: functional.distance_bias(torch.zeros(1), torch.arange(2)): (
+        "bias must have at least 2 scalars, of distance 0 and of all that are far, got 1"
+    ),
+    lambda: functional.sinusoidal_encoding(-1, 2): "length must be at least 0, got -1",
     lambda: GaussianSelfAttention(4, 2, scale=math.nan): "scale must be a finite number, got nan",
     lambda: GaussianSelfAttention(4, 2, scale=-math.inf): "scale must be a finite number, got -inf",
     lambda: AlignmentFactorization(4, 0): "num_factors must be at least 1, got 0",
@@ -187,6 +217,13 @@ def test_a_refusal_says_what_came(call: Callable[[], object], text: str) -> None
 
 def nested(layout: torch.layout) -> torch.Tensor:
     return torch.nested.nested_tensor([torch.ones(3, 4), torch.ones(2, 4)], layout=layout)
+
+
+class Causal(nn.Module):
+    """A prior of one's own that is taken for a mask."""
+
+    def forward(self, query_length: int, key_length: int) -> torch.Tensor:
+        return torch.ones(query_length, key_length, dtype=torch.bool).tril()
 
 
 class Number(nn.Module):
@@ -271,6 +308,11 @@ OF_ANOTHER_TYPE: dict[Callable[[], object], str] = {
     lambda: GaussianPrior()(2.5): "query_length must be an integer, got 2.5",
     lambda: functional.token_distances(2, "3"): "key_length must be an integer, got '3'",
     lambda: functional.distance_buckets(torch.arange(3), 1.0): "max_distance must be an integer, got 1.0",
+    lambda: functional.sinusoidal_encoding(2.5, 2): "length must be an integer, got 2.5",
+    lambda: functional.sinusoidal_encoding(2, 2, True): "start must be an integer, got True",
+    lambda: functional.self_attention_weights(SQUARE, [0.0]): "log_bias must be a tensor, got a list",
+    lambda: functional.alignment_weights([[0.0]]): "scores must be a tensor, got a list",
+    lambda: functional.intra_alignment_weights([[0.0]]): "scores must be a tensor, got a list",
     lambda: IntraAlign(prior=Number())(X): "prior must give a tensor, got a float",
     lambda: GaussianSelfAttention(4, 2, prior=Number())(X): "prior must give a tensor, got a float",
     lambda: GaussianSelfAttention(4, 2, prior=Number(), window=6)(torch.ones(1, 400, 4)): (

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from nli_common import metrics
 from nli_common.batches import PairDataset, evaluation_loader
 from nli_common.corpora import Pair
-from nli_common.data import Corpus, Sentence
+from nli_common.data import Batch, Corpus, Sentence
 from nli_common.errors import InputError
 from nli_common.lexicon import Lexicon
 from nli_common.memory import memory_for
@@ -118,3 +118,23 @@ def test_too_little_memory_is_told_with_the_pairs_that_need_it() -> None:
     batches = evaluation_loader(PairDataset(corpus, lexicon, ("entailment", "neutral"), [""]))
     with pytest.raises(InputError, match="out of memory: 2 pairs, the longest sentences of 9 and 60 words"):
         predictions(Huge(), batches, Accelerator(cpu=True))
+
+
+def test_tags_go_with_their_sentences_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = torch.arange(1, 13).reshape(4, 3)
+    side, zeros = Sentence(tokens, torch.ones(4, 3, dtype=torch.bool), tokens + 100), torch.zeros(4, dtype=torch.long)
+
+    class Told(nn.Module):
+        def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+            assert all(torch.equal(s.pos, s.tokens + 100) for s in (premise, hypothesis))
+            return torch.zeros(len(premise.tokens), 2)
+
+    monkeypatch.setattr(metrics, "CELLS", 2 * 3**2)
+    [(logits, _)] = metrics.scores(Told(), [Batch(side, side, zeros, zeros)])
+    assert len(logits) == 4
+
+
+def test_a_class_that_is_never_predicted_has_its_accuracy() -> None:
+    label = torch.tensor([0, 0, 1])
+    found = metrics_of(torch.tensor([0, 2, 0]), label, label, ("a", "b", "c"), ("", ""))
+    assert found["per_class"] == {"a": 0.5, "b": 0.0}

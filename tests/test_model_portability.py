@@ -43,6 +43,17 @@ def test_a_training_step_is_one_graph_for_all_shapes() -> None:
     assert graphs == 1 and worst <= TOLERANCE
 
 
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.paired])
+def test_a_trace_keeps_nothing_of_the_words_that_it_was_made_of(name: str) -> None:
+    model = CASES[name].module()
+    first, second = CASES[name].inputs(1, 2), CASES[name].inputs(7, 11)
+    for tokens in (first[0], first[3]):
+        tokens.remainder_(9)  # the shortest words
+    with torch.no_grad(), pytest.warns((DeprecationWarning, FutureWarning), match="jit"):
+        traced = torch.jit.trace(model, first, check_trace=False)
+        assert_close(traced(*second), model(*second), atol=1e-9, rtol=1e-9)
+
+
 def test_a_saved_program_takes_every_shape() -> None:
     assert exported.exported(subject(CASES["LSTMBaseline"]), SMALL[0], SMALL[1:] + ONES) <= TOLERANCE
 

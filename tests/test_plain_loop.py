@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -243,3 +244,11 @@ def test_without_a_rate_the_configurations_is_taken(intra_attention: bool, rate:
     recipe = dataclasses.replace(SCRIPT.recipe, epochs=1, batch_size=50)
     train_run(SCRIPT, config, recipe, DATA, 0, Run(tmp_path / "run"))
     assert json.loads((tmp_path / "run" / "config.json").read_text())["recipe"]["lr"] == rate
+
+
+def test_each_process_draws_a_dropout_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr("nli_common.training.reseed", lambda *place: seen.append(place))
+    monkeypatch.setattr(Accelerator, "process_index", 1)
+    history(dataclasses.replace(RECIPE, epochs=1), 3, tmp_path / "run")
+    assert seen == [(3, 1, step) for step in range(-(-DATA.pairs // RECIPE.batch_size))]

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch.testing import assert_close
 
 from nli_common.commands import main
+from nli_common.corpora import Pair, read_pairs
+from nli_common.data import Sentence
 from runs import run_script, write_corpora
 
 ROOT = Path(__file__).parent.parent
@@ -32,7 +36,7 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_run_is_used_from_python_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (code,) = blocks("examples/README.md", "python")
+    alone, together, exported, _ = blocks("examples/README.md", "python")
     run = tmp_path / "runs" / "decomposable-attention-snli"
     options = ["--hidden-size", "8", "--vector-size", "8", "--epochs", "1", "--output", run]
     trained = run_script("train", *write_corpora(tmp_path), *options)
@@ -40,11 +44,25 @@ def test_a_run_is_used_from_python_as_it_is_written(tmp_path: Path, monkeypatch:
     assert "note: without --vectors each word's vector is random" in trained.stdout.splitlines()
     monkeypatch.chdir(tmp_path)
     said: dict[str, Any] = {"__name__": "page"}
-    exec(compile(code, "examples/README.md", "exec"), said)
+    exec(compile(alone, "examples/README.md", "exec"), said)
     sentences = ["--premise", "Bob is awake.", "--hypothesis", "Bob sleeps."]
     predicted = run_script("predict", "--run", run, *sentences)
     shares = dict(line.split() for line in predicted.stdout.splitlines())
     assert shares == {label: f"{share:.4f}" for label, share in zip(said["pair"].labels, said["shares"], strict=True)}
+    exec(compile(together, "examples/README.md", "exec"), said)
+    assert {label: f"{share:.4f}" for label, share in zip(said["labels"], said["shares"][0], strict=True)} == shares
+    exec(compile(exported, "examples/README.md", "exec"), said)
+    other = Sentence(torch.tensor([[1, 2, 3, 4, 5, 6]]).repeat(3, 1), torch.ones(3, 6, dtype=torch.bool))
+    assert_close(said["program"].module()(other, other), said["pair"].model(other, other))
+
+
+def test_a_csv_becomes_a_file_that_the_scripts_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.csv").write_text('premise,hypothesis,label\n"A dog, in a\npark.",It sleeps.,2\n')
+    *_, code = blocks("examples/README.md", "python")
+    exec(compile(code, "examples/README.md", "exec"), {})
+    words = ["A", "dog", ",", "in", "a", "park", "."], ["It", "sleeps", "."]
+    assert list(read_pairs(Path("mine.tsv"))) == [Pair(*words, "contradiction")]
 
 
 def test_there_is_code_to_run() -> None:

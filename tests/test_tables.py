@@ -317,6 +317,14 @@ def test_a_table_of_more_is_not_replaced_by_one_of_less(trained: Path, data: Dat
     assert {path: path.read_bytes() for path in trained.iterdir() if path.is_file()} == before
 
 
+def test_a_file_whose_name_begins_like_another_is_another(tmp_path: Path) -> None:
+    facts = {"options": {}, "corpus": "c", "seeds": 1, "data": "trained on a.tsv, also 1: dev.tsv"}
+    (tmp_path / "1.json").write_text(json.dumps(facts))
+    table_runs._require_extended(tmp_path / "1.json", facts | {"data": f"{facts['data']}, also 2: test.tsv"})
+    with pytest.raises(InputError, match=r"these .*dev\.tsv\.gz; choose another folder"):
+        table_runs._require_extended(tmp_path / "1.json", facts | {"data": f"{facts['data']}.gz"})
+
+
 def test_a_table_of_test_pairs_needs_some(data: Data, tmp_path: Path) -> None:
     untested = dataclasses.replace(data, test=None)
     with pytest.raises(InputError, match="--test is needed: Table 1: two models and both together has a column of it"):
@@ -464,6 +472,7 @@ def test_each_rows_point_stands_beside_its_name(monkeypatch: pytest.MonkeyPatch)
     assert axes.yaxis_inverted(), "the first row is the uppermost"
     by_label = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     (ours, *_), paper = by_label["ours: SNLI"], by_label["paper: test"]
+    assert by_label["ours: SNLI"].has_xerr
     assert list(zip(*ours.get_data(), strict=True)) == [(85, 0), (70, 1)]
     assert list(zip(*paper.get_data(), strict=True)) == [(86.3, 0), (86.8, 1)]
 
@@ -471,7 +480,8 @@ def test_each_rows_point_stands_beside_its_name(monkeypatch: pytest.MonkeyPatch)
 def test_the_papers_points_have_an_axis_of_their_own_beside_another_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, papers = panels(PLAIN, [[80.0], [70.0]], "generated corpus", monkeypatch)
     labels = [axes.get_legend_handles_labels()[1] for axes in (ours, papers)]
-    assert labels == [["ours: generated corpus"], ["paper: test"]]
+    assert labels == [["ours: generated corpus, one seed"], ["paper: test"]]
+    assert not ours.containers[0].has_xerr, "one seed has no spread"
     assert ours.get_ylim() == papers.get_ylim() and ours.get_xlim() != papers.get_xlim()
     assert len(panels(PLAIN, [[80.0], [70.0]], "SNLI", monkeypatch)) == 1
     unprinted = dataclasses.replace(PLAIN, rows=tuple(Row(row.name) for row in PLAIN.rows))
@@ -489,16 +499,21 @@ def test_a_grids_squares_stand_at_their_options(monkeypatch: pytest.MonkeyPatch)
 
 def test_each_line_of_a_sweep_is_of_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [Row(f"{m}, {h}", {"hidden_size": h}, (h + k,)) for k, m in enumerate(("near", "far")) for h in (3, 4)]
-    axes = drawn(dataclasses.replace(SWEEP, rows=tuple(rows)), [[30.0], [40.0], [50.0], [60.0]], monkeypatch)
+    axes = drawn(dataclasses.replace(SWEEP, rows=tuple(rows)), [[30.0], [40.0], [45.0, 55.0], [60.0]], monkeypatch)
     handles, labels = axes.get_legend_handles_labels()
     lines = {label: getattr(handle, "lines", [handle])[0] for handle, label in zip(handles, labels, strict=True)}
     assert {label: list(zip(*line.get_data(), strict=True)) for label, line in lines.items()} == {
-        "near, SNLI": [(3, 30), (4, 40)],
+        "near, SNLI, one seed": [(3, 30), (4, 40)],
         "near, paper": [(3, 3), (4, 4)],
         "far, SNLI": [(3, 50), (4, 60)],
         "far, paper": [(3, 4), (4, 5)],
     }
     assert axes.get_xlabel() == "hidden size"
+    assert [line.has_yerr for line in axes.containers] == [False, True]
+    table = dataclasses.replace(SWEEP, rows=tuple(rows))
+    ours, papers = panels(table, [[30.0], [40.0], [50.0], [60.0]], "generated corpus", monkeypatch)
+    assert ours.get_ylim() != papers.get_ylim() and papers.get_xlabel() == "hidden size"
+    assert [label.rpartition(", ")[2] for label in papers.get_legend_handles_labels()[1]] == ["paper", "paper"]
 
 
 def test_rows_settle_over_changes_over_the_scripts_own() -> None:
@@ -622,3 +637,12 @@ def test_the_docs_other_pairs_are_read_with_their_categories(of_the_docs: Any, d
         assert other.categories["negation"] == negated and "long sentence" in other.categories
     for other in table_runs.open_others([tmp_path / name for name in of_the_docs.BOTH_HARD], [], data.cache):
         assert set(other.corpus.phenomena) == set(of_the_docs.HARD)
+
+
+def test_long_names_differ_in_their_last_option() -> None:
+    changes = {"lr": "0.123456789", "clip_norm": "1.23456789", "batch_size": "123", "patience": "12", "l2": "0.0001234"}
+    changes |= {"dropout": "0.123456789", "min_lr": "0.0123456", "normalized_decay": "0.00123", "max_distance": "7"}
+    changes |= {"restart_epochs": "5", "restart_factor": "3"}
+    row = Row("long", {"hidden_size": 8})
+    settings = (settle(SCRIPT, row, changes | {"warmup_epochs": epochs}, Data()) for epochs in ("0.5", "0.25"))
+    assert len({each.name for each in settings}) == 2

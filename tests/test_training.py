@@ -145,18 +145,18 @@ def test_a_run_on_other_files_is_told_by_the_option(tmp_path: Path) -> None:
 
 
 def test_how_many_words_have_a_vector_is_told() -> None:
-    file = io.StringIO()
-    lexicon = Lexicon(["a", "b"], torch.eye(2))
-    for words in ([], ["x", "y", "A"]):
-        _print_coverage(Console(file=file, width=20), lexicon.extended(words))
-    assert file.getvalue().splitlines() == [
-        "2 of these words (100.0%) have a vector in the file",
-        "3 of these words (60.0%) have a vector in the file",
-    ]
-    _print_coverage(Console(file=file, width=20), lexicon.extended("stuv"))
-    assert "2 of these words (33.3%) have a vector in the file; are its words written as the corpus's are?" in (
-        file.getvalue()
-    )
+    lexicon = Lexicon(["a", "b"], torch.eye(2)).extended(["x", "y", "A"])
+
+    def told(premise: str, hypothesis: str) -> str:
+        file = io.StringIO()
+        corpus = Corpus.from_pairs([Pair(premise.split(), hypothesis.split(), "neutral")], "pairs")
+        _print_coverage(Console(file=file, width=20), lexicon, corpus)
+        return file.getvalue()
+
+    head = "3 of these words (60.0%) have a vector in the file, and so have"
+    assert told("b a A", "a x") == f"{head} 80.0% of the words of the training text\n"
+    asked = "of the words of the training text; are its words written as the corpus's are?\n"
+    assert told("b a A x", "x x a a") == f"{head} 62.5% {asked}"
 
 
 def test_training_pairs_of_one_class_are_told() -> None:
@@ -164,9 +164,10 @@ def test_training_pairs_of_one_class_are_told() -> None:
     for labels in (["neutral"] * 2, ["neutral", "entailment"]):
         file = io.StringIO()
         corpus = Corpus.from_pairs([Pair(["a"], ["b"], label) for label in labels], "pairs")
-        _print_sizes(Console(file=file), {"train": corpus})
+        _print_sizes(Console(file=file), {"train": corpus}, ["entailment", "neutral"])
         told.append(file.getvalue().splitlines()[1:])
-    assert told == [["note: all training pairs are of one class, neutral"], []]
+    classes = "classes: entailment, neutral"
+    assert told == [[classes, "note: all training pairs are of one class, neutral"], [classes]]
 
 
 def test_a_folder_of_another_run_is_refused_and_left_alone(options: list[str], uninterrupted: Path) -> None:
@@ -422,7 +423,7 @@ def test_a_step_is_compiled_if_it_is_asked_for(tmp_path: Path, monkeypatch: pyte
 def test_pairs_without_a_label_are_told() -> None:
     file = io.StringIO()
     corpus = Corpus.from_pairs([Pair(["a"], ["b"], label) for label in ("neutral", "-")], "pairs")
-    _print_sizes(Console(file=file), {"train": corpus})
+    _print_sizes(Console(file=file), {"train": corpus}, ["entailment", "neutral"])
     assert file.getvalue().startswith("train         1 pairs (1 without a gold label dropped)\n")
 
 

@@ -1183,7 +1183,7 @@ class Near(nn.Module):
         return (5 - functional.token_distances(query_length, key_length).abs()).clamp(min=0).to(self.dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int32, torch.int64, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.int64, torch.float16])
 def test_numbers_of_any_type_are_a_bias_in_blocks_too(dtype: torch.dtype) -> None:
     x = normal(7, 1, 400, EMBED_DIM)
     layer = attention(6, prior=Near(dtype))

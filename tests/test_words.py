@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from nli_common.data import Sentence
 from nli_common.lexicon import Lexicon
-from nli_common.words import LONGEST_WORD, SpelledWords, WordCharacters, WordVectors, are_at_hand, one_hot_tags
+from nli_common.words import LONGEST_WORD, OneHotTags, SpelledWords, WordCharacters, WordVectors, are_at_hand
 from strategies import normal
 
 words = st.lists(st.text(max_size=LONGEST_WORD + 3), min_size=1, max_size=6, unique=True)
@@ -153,9 +153,12 @@ def test_words_without_characters_are_read_as_one_that_is_none(words: list[str])
 def test_tags_as_ones_and_zeros() -> None:
     tokens = torch.zeros(1, 3, dtype=torch.long)
     mask = torch.ones(1, 3, dtype=torch.bool)
-    assert one_hot_tags(Sentence(tokens, mask, torch.tensor([[0, 2, 3]])), 3, torch.float64)[0].tolist() == [
+    tags = OneHotTags(Lexicon.random(["a"], 2, tags=["DT", "NN"]), 3)
+    assert tags(Sentence(tokens, mask, torch.tensor([[0, 2, 3]])), torch.float64)[0].tolist() == [
         [0, 0, 0],
         [0, 1, 0],
         [0, 0, 1],
     ]
-    assert torch.equal(one_hot_tags(Sentence(tokens, mask), 3, torch.float64), torch.zeros(1, 3, 3).double())
+    assert torch.equal(tags(Sentence(tokens, mask), torch.float64), torch.zeros(1, 3, 3).double())
+    with pytest.raises(ValueError, match="num_tags must be at least 2, the tags of the data, got 1"):
+        OneHotTags(Lexicon.random(["a"], 2, tags=["DT", "NN"]), 1)

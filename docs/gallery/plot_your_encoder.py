@@ -36,9 +36,11 @@ from nlilayers.masking import masked_max, masked_mean
 #     encoder = AutoModel.from_pretrained(NAME)
 #     tokenizer = AutoTokenizer.from_pretrained(NAME)
 #
-# where ``NAME`` is a model's name or folder. Below, only the learning rate changes,
-# and ``model.train()`` comes before the training: ``from_pretrained`` returns an
-# encoder in evaluation mode.
+# from ``transformers``, where ``NAME`` is a model's name or folder. Three things change
+# below. The learning rate is lower. ``model.train()`` comes before the training, for
+# ``from_pretrained`` returns an encoder in evaluation mode. And the alignment has a
+# network, ``DecomposableAlign(nn.Sequential(nn.Linear(size, 200), nn.ReLU()))``: plain
+# dot products of 768 features lie so far apart that each word would see one other.
 
 pairs = list(generated_pairs(6000, "train"))
 tests = list(generated_pairs(500, "test"))

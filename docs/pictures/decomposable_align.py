@@ -35,15 +35,9 @@ def vectors(sentence: list[str]) -> torch.Tensor:
 beta, alpha = DecomposableAlign().alignment_weights(
     vectors(premise), vectors(hypothesis)
 )
-figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.3), layout="compressed")
-draw(
-    left, beta[0], premise, hypothesis, "β: rows, of the premise, sum to 1", "Blues"
+figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.3), layout="compressed")
+draw(axes[0], beta[0], premise, hypothesis, "β: rows, of the premise, sum to 1")
+image = draw(
+    axes[1], alpha[0], hypothesis, premise, "α: rows, of the hypothesis, sum to 1"
 )
-draw(
-    right,
-    alpha[0],
-    hypothesis,
-    premise,
-    "α: rows, of the hypothesis, sum to 1",
-    "Oranges",
-)
+figure.colorbar(image, ax=axes, shrink=0.7, label="weight")

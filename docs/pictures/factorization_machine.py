@@ -29,6 +29,15 @@ for panel, values, title in zip(
     panel.set(xticks=[], yticks=[])
     panel.spines[:].set_visible(False)
 for row, number in enumerate(x.tolist()):
-    axes[0].text(0, row, f"{number:.1f}", ha="center", va="center", fontsize=6)
-figure.colorbar(drawn, ax=axes[2], shrink=0.9, label="term")
+    dark = abs(number) > 0.6 * float(x.abs().max())
+    axes[0].text(
+        *(0, row, f"{number:.1f}"),
+        ha="center",
+        va="center",
+        fontsize=7,
+        color="white" if dark else "black",
+    )
+figure.colorbar(
+    drawn, ax=axes[2], shrink=0.9, label="term (the colours of $x$ are its own)"
+)
 axes[2].set_xlabel(f"$w_0$ and all terms: {float(total):.2f}", fontsize=9)

@@ -16,19 +16,12 @@ prior = DistancePrior(max_distance=2)
 with torch.no_grad():
     prior.bias.copy_(torch.tensor([-3.0, -2.0, 0.0, 2.5, 0.0, -3.0]))
 figure, axes = plt.subplots(1, 2, figsize=(6.2, 3.5), layout="compressed")
-draw(
-    axes[0],
-    IntraAlign().alignment_weights(words)[0],
-    sentence,
-    sentence,
-    "no prior: no order",
-    "Greys",
-)
-draw(
-    axes[1],
-    IntraAlign(prior=prior).alignment_weights(words)[0],
-    sentence,
-    sentence,
-    "a prior for the word before",
-    "Blues",
-)
+for panel, layer, title in zip(
+    axes,
+    (IntraAlign(), IntraAlign(prior=prior)),
+    ("no prior: no order", "a prior for the word before"),
+    strict=True,
+):
+    weights = layer.alignment_weights(words)[0]
+    image = draw(panel, weights, sentence, sentence, title)
+figure.colorbar(image, ax=axes, shrink=0.7, label="weight; each row sums to 1")

@@ -66,7 +66,7 @@ class LengthBuckets(Sampler[list[int]]):
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         self.lengths, self.seed, self.epoch = lengths, seed, 0
         self.largest = batch_size
-        self.batch_size: int | None = batch_size
+        self.batch_size: int | None = batch_size  # which, like the next, Accelerate reads of a batch sampler
         self.drop_last = False
 
     def __len__(self) -> int:

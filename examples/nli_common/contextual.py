@@ -65,14 +65,15 @@ class ContextualVectors(nn.Module):
 
     def forward(self, sentence: Sentence) -> Tensor:
         """The layers of every word, where the module is and in its precision."""
-        lengths = sentence.mask.sum(dim=1).tolist()
-        rows = zip(sentence.tokens.tolist(), lengths, strict=True)
-        batch = [tuple(self.words[token] for token in tokens[:length]) for tokens, length in rows]
+        tokens, mask = sentence.tokens.cpu(), sentence.mask.cpu()
+        batch = [
+            tuple(self.words[token] for token in row[real].tolist()) for row, real in zip(tokens, mask, strict=True)
+        ]
         layers_of = self._layers_of([words for words in dict.fromkeys(batch) if words])
         layers = np.zeros((self.num_layers, *sentence.tokens.shape, self.dim), dtype=_HALF)
         for row, words in enumerate(batch):
             if words:
-                layers[:, row, : len(words)] = layers_of[words]
+                layers[:, row, mask[row].numpy()] = layers_of[words]
         return torch.from_numpy(layers).to(self.like)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -73,7 +73,10 @@ def read_pairs(path: Path, *, labelled: bool = True) -> Iterator[Pair]:
     elif suffixes[-1:] in ([".tsv"], [".txt"]):
         pairs = _tsv(path, labelled=labelled)
     else:
-        raise InputError(f"{path}: expected a file named .jsonl, .tsv or .txt, or one of these and .gz")
+        raise InputError(
+            f"{path}: expected a file named .jsonl, .tsv or .txt, or one of these and .gz"
+            f"{'; its columns can be written as .tsv' if suffixes[-1:] == ['.csv'] else ''}"
+        )
     return (_checked(pair, path, number, labelled=labelled) for number, pair in pairs)
 
 

@@ -44,6 +44,11 @@ _register_namedtuple(Sentence, serialized_type_name="nli_common.data.Sentence")
 add_safe_globals([Sentence])
 
 
+def is_traced() -> bool:
+    """Whether code is compiled or traced: what the numbers of one batch decide would be decided for all."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+
+
 def require_words_first(mask: Tensor) -> None:
     """Raise a ``ValueError`` where padding stands before a word.
 
@@ -54,8 +59,7 @@ def require_words_first(mask: Tensor) -> None:
     Traceback (most recent call last):
     ValueError: mask must have the real words of each sentence first, got padding before a word in sentence 1
     """
-    traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-    if traced or mask.device.type != "cpu":
+    if is_traced() or mask.device.type != "cpu":
         return
     try:
         early = (mask[:, 1:] & ~mask[:, :-1]).any(1).tolist()

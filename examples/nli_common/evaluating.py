@@ -146,7 +146,7 @@ def _evaluate(script: Script, runs: Sequence[Run], corpus: Corpus, source: str, 
         batches = evaluation_loader(dataset)
         order = order_of(batches)
         logits.append(_logits(model, accelerator.prepare(batches), accelerator))
-        hashed = max(hashed, len(lexicon) - lexicon.num_known - (len(known) - known.num_known))
+        hashed = max(hashed, lexicon.known.count(False) - known.known.count(False))
         notes |= dict.fromkeys(notes_on_tags([model], lexicon, corpus))
     counted = torch.tensor([measured.index(counted_as(label, measured)) for label in classes])[chosen(logits)]
     gold = dataset.label[order]

@@ -37,7 +37,7 @@ class Data:
     """Where the sentence pairs and the word vectors come from."""
 
     train: DisallowNone[Path | None] = None
-    """Training pairs: .jsonl or .tsv, plain or .gz. Without it, the generated corpus is used."""
+    """Training pairs: .jsonl, .tsv or .txt, plain or .gz. Without it, the generated corpus is used."""
     dev: DisallowNone[Path | None] = None
     """Pairs that choose the best epoch; needed with --train."""
     test: DisallowNone[Path | None] = None

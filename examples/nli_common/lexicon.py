@@ -76,11 +76,11 @@ class Lexicon:
         return self.vectors.shape[1]
 
     @property
-    def num_known(self) -> int:
-        """How many of the words have a vector of their own or of their lower-case form, and not a hashed one."""
+    def known(self) -> list[bool]:
+        """Whether each word has a vector of its own or of its lower-case form, and not a hashed one."""
         rows, hashed = (part.contiguous().view(torch.uint8).numpy() for part in (self.vectors, self.hashed))
         unknown = {row.tobytes() for row in hashed}
-        return sum(row.tobytes() not in unknown for row in rows)
+        return [row.tobytes() not in unknown for row in rows]
 
     @classmethod
     def random(cls, words: Iterable[str], dim: int = 300, *, seed: int = 0, tags: Sequence[str] = ()) -> "Lexicon":

@@ -41,7 +41,7 @@ def build(script: Script, config: Any, lexicon: Lexicon) -> nn.Module:
 
 
 def require_restorable(script: Script, config: Any, lexicon: Lexicon) -> None:
-    """Raise an ``InputError`` if the model would have larger tables than :func:`restore` allows; takes no memory."""
+    """Raise an ``InputError`` if the model would have larger tables than :func:`restore` allows, and make no others."""
     _build_within(script, config, lexicon, None)
 
 
@@ -98,7 +98,8 @@ def _require_weights(run: Run) -> None:
 def _build_within(script: Script, config: Any, lexicon: Lexicon, weights: Path | None) -> None:
     """Raise an ``InputError`` if a configuration's model is larger than its weights, or computes too large tables.
 
-    It takes no memory, and stops where the model is too large: a configuration from a file may ask for anything.
+    It stops where the model is too large, for a configuration from a file may ask for anything; memory is taken by no
+    more than tables of the size that is allowed.
     """
     room = {"tables": float(_TABLES), "parameters": math.inf if weights is None else weights.stat().st_size}
     larger = {

@@ -36,8 +36,24 @@ BEGINNINGS = ("\t".join(HEAD), '{"prediction": "')
 """What a file of predictions begins with, of tab-separated values or of JSON."""
 
 
+class Predictions(NamedTuple):
+    """What a finished run says of pairs.
+
+    Attributes:
+        labels: the classes.
+        shares: the probability of each class, ``(pairs, classes)``, in the order of the pairs.
+    """
+
+    labels: Sequence[str]
+    shares: Tensor
+
+
 class PreparedPair(NamedTuple):
-    """One pair from the command line, as a finished run's model is given it."""
+    """One pair, as a finished run's model is given it.
+
+    The model knows the run's words and this pair's. Where these are new to the run, their ids are those of other words
+    in another pair: each pair goes to the model that was prepared with it.
+    """
 
     model: nn.Module
     labels: Sequence[str]
@@ -53,20 +69,36 @@ def prepare_pair(script: Script, run: Run, premise: str, hypothesis: str) -> Pre
     Raises:
         InputError: if a sentence is empty, or the folder is bad.
     """
-    sides = []
-    for name, text in (("--premise", premise), ("--hypothesis", hypothesis)):
-        sides.append(split_text(text))
-        if not sides[-1]:
-            raise InputError(f"{name}: expected a sentence, got no word in {text!r}")
-        if any(len(token) > LONGEST_TOKEN for token in sides[-1]):
-            raise InputError(f"{name}: has a token of more than {LONGEST_TOKEN:,} characters")
     labels = run.read_config()["labels"]
-    corpus = Corpus.from_pairs([Pair(sides[0], sides[1], labels[0])], "the pair")
+    pair = Pair(_words_of("--premise", premise), _words_of("--hypothesis", hypothesis), labels[0])
+    corpus = Corpus.from_pairs([pair], "the pair")
     lexicon = Lexicon.load(run.lexicon).extended(corpus.words)
     model = restore(script, run, lexicon)
     _print_notes(run, model, lexicon, corpus)
     batch = PairDataset(corpus, lexicon, labels, corpus.phenomena)[0]
     return PreparedPair(model, labels, corpus, lexicon, batch.premise, batch.hypothesis)
+
+
+def _words_of(name: str, text: str) -> list[str]:
+    words = split_text(text)
+    if not words:
+        raise InputError(f"{name}: expected a sentence, got no word in {text!r}")
+    if any(len(word) > LONGEST_TOKEN for word in words):
+        raise InputError(f"{name}: has a token of more than {LONGEST_TOKEN:,} characters")
+    return words
+
+
+def predict_texts(script: Script, run: Run, pairs: Iterable[tuple[str, str]]) -> Predictions:
+    """What a run says of premises and hypotheses, each a text; the model is restored once. Notes go to stderr.
+
+    Raises:
+        InputError: if there is no pair, a sentence is empty, or the folder is bad.
+    """
+    read = []
+    for n, (premise, hypothesis) in enumerate(pairs, start=1):
+        sides = _words_of(f"the premise of pair {n}", premise), _words_of(f"the hypothesis of pair {n}", hypothesis)
+        read.append(Pair(*sides, NO_LABEL))
+    return _predicted(script, run, read, "the pairs", None, Accelerator())
 
 
 def predict_pair(script: Script, run: Run, premise: str, hypothesis: str, figure: Path | None) -> None:
@@ -111,18 +143,10 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     require_alike("output", output, BEGINNINGS, "predict")
     labels = run.read_config()["labels"]
     read = list(read_pairs(pairs, labelled=False))
-    if not read:
-        raise InputError(f"{pairs}: expected pairs, found none")
     gold = sorted({pair.label for pair in read} - {NO_LABEL})
     measured = measured_in(gold, labels)
     require_labels(gold, measured, str(pairs), NOT_NEEDED)
-    # A pair without a gold label has to have one to be indexed: any will do.
-    corpus = Corpus.from_pairs((pair._replace(label=labels[0]) for pair in read), str(pairs))
-    [lexicon] = (known.extended(corpus.words) for known in lexicons_for([run], corpus, vectors))
-    model = restore(script, run, lexicon)
-    shares = _shares(model, PairDataset(corpus, lexicon, labels, corpus.phenomena), accelerator)
-    _print_notes(run, model, lexicon, corpus, vectors)
-
+    _, shares = _predicted(script, run, read, str(pairs), vectors, accelerator)
     predictions = [labels[best] for best in shares.argmax(1).tolist()]
     columns = [*HEAD, *labels, "sentence1", "sentence2"]
     rows = _rows(read, predictions, shares)
@@ -136,6 +160,21 @@ def predict_file(script: Script, run: Run, pairs: Path, vectors: Path | None, ou
     else:
         _write(lines, output)
         print(f"{summary}: {output}")
+
+
+def _predicted(
+    script: Script, run: Run, pairs: Sequence[Pair], source: str, vectors: Path | None, accelerator: Accelerator
+) -> Predictions:
+    if not pairs:
+        raise InputError(f"{source}: expected pairs, found none")
+    labels = run.read_config()["labels"]
+    # A pair without a gold label has to have one to be indexed: any will do.
+    corpus = Corpus.from_pairs((pair._replace(label=labels[0]) for pair in pairs), source)
+    [lexicon] = (known.extended(corpus.words) for known in lexicons_for([run], corpus, vectors))
+    model = restore(script, run, lexicon)
+    shares = _shares(model, PairDataset(corpus, lexicon, labels, corpus.phenomena), accelerator)
+    _print_notes(run, model, lexicon, corpus, vectors)
+    return Predictions(labels, shares)
 
 
 def _summary(pairs: Sequence[Pair], predictions: Sequence[str]) -> str:

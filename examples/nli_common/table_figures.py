@@ -35,11 +35,10 @@ def _points(figure: Figure, table: Table, results: Results, corpus: str) -> None
     places = range(len(rows))
     means, spreads = zip(*(_ours(result, table) for result in results), strict=True)
     printed = {place: v for place, row in enumerate(rows) if (v := table.printed(row, table.shown)) is not None}
-    panels: list[Axes] = list(
-        figure.subplots(1, 1 + bool(printed and corpus == GENERATED), sharey=True, squeeze=False)[0]
-    )
+    panels = _panels(figure, corpus, sharey=True) if printed else [figure.subplots()]
     ours, papers = panels[0], panels[-1]
-    ours.errorbar(means, places, xerr=spreads, fmt="o", capsize=3, color=OURS, label=f"ours: {corpus}")
+    label = f"ours: {corpus}{_seeds(results, table)}"
+    ours.errorbar(means, places, xerr=_bars(spreads), fmt="o", capsize=3, color=OURS, label=label)
     if printed:
         title = f"paper: {table.columns[table.shown]}"
         papers.plot([*printed.values()], [*printed], "D", color=PAPERS, label=title)
@@ -73,8 +72,11 @@ def _grid(figure: Figure, table: Table, results: Results, corpus: str) -> None:
 
 
 def _sweep(figure: Figure, table: Table, results: Results, corpus: str) -> None:
-    axes = figure.subplots()
+    """Ours beside the paper's, as :func:`_points`."""
     (across,) = table.axes
+    is_printed = any(table.printed(row, table.shown) is not None for row in table.rows)
+    panels = _panels(figure, corpus) if is_printed else [figure.subplots()]
+    ours, papers = panels[0], panels[-1]
     for k, series in enumerate(dict.fromkeys(_series(row) for row in table.rows)):
         points = [(row, r) for row, r in zip(table.rows, results, strict=False) if _series(row) == series]
         if not points:
@@ -82,15 +84,33 @@ def _sweep(figure: Figure, table: Table, results: Results, corpus: str) -> None:
         at = [row.options[across] for row, _ in points]
         means, spreads = zip(*(_ours(result, table) for _, result in points), strict=True)
         colour = f"C{k}"
-        axes.errorbar(at, means, yerr=spreads, color=colour, marker="o", capsize=3, label=f"{series}, {corpus}")
+        label = f"{series}, {corpus}{_seeds([result for _, result in points], table)}"
+        ours.errorbar(at, means, yerr=_bars(spreads), color=colour, marker="o", capsize=3, label=label)
         printed = [
             (row.options[across], value) for row, _ in points if (value := table.printed(row, table.shown)) is not None
         ]
         if printed:
-            axes.plot(*zip(*printed, strict=True), "--D", color=colour, alpha=0.6, label=f"{series}, paper")
-    axes.set_xlabel(across.replace("_", " "))
-    axes.set_ylabel("accuracy in per cent")
-    axes.legend()
+            papers.plot(*zip(*printed, strict=True), "--D", color=colour, alpha=0.6, label=f"{series}, paper")
+    for axes in panels:
+        axes.set_xlabel(across.replace("_", " "))
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False, fontsize="small")
+    ours.set_ylabel("accuracy in per cent")
+
+
+def _panels(figure: Figure, corpus: str, *, sharey: bool = False) -> list[Axes]:
+    """One for ours and the paper's, or one for each where the pairs are no pairs of the paper's."""
+    return list(figure.subplots(1, 1 + (corpus == GENERATED), sharey=sharey, squeeze=False)[0])
+
+
+def _bars(spreads: Sequence[float]) -> Sequence[float] | None:
+    """The lengths of error bars; a single seed has none."""
+    return spreads if any(spreads) else None
+
+
+def _seeds(results: Results, table: Table) -> str:
+    """A word on results without a spread."""
+    single = all(len(result["ours"].get(table.measures[table.shown], [])) <= 1 for result in results)
+    return ", one seed" if single else ""
 
 
 def _series(row: Row) -> str:

@@ -127,7 +127,7 @@ def _require_extended(path: Path, facts: Mapping[str, Any]) -> None:
     seeds, data = held.get("seeds"), held.get("data")
     if isinstance(seeds, int) and seeds > facts["seeds"]:
         raise InputError(f"--seeds {facts['seeds']}: {path} has a table of {seeds}; choose another folder")
-    if isinstance(data, str) and not facts["data"].startswith(data):
+    if isinstance(data, str) and not f"{facts['data']}, ".startswith(f"{data}, "):
         raise InputError(
             f"--output {path.parent}: the runs of {path.name} were {data}, these {facts['data']}; choose another folder"
         )

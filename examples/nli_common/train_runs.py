@@ -9,6 +9,7 @@ from dataclasses import asdict
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
 from rich.console import Console
@@ -56,7 +57,7 @@ def train_run(
     config = _settled(config, len(labels))
     described = _description(script, config, recipe, seed, accelerator, labels, data.identity(corpora))
     run.require_free_for(described)
-    _print_sizes(console, corpora)
+    _print_sizes(console, corpora, labels)
     shown = "test" if "test" in corpora else "dev"
     if run.metrics.exists():
         if accelerator.is_main_process:
@@ -83,7 +84,7 @@ def train_run(
         datasets = {name: PairDataset(corpus, lexicon, labels, phenomena) for name, corpus in corpora.items()}
         if reads_tags(model) and not corpora["train"].tags:
             console.print("note: this model reads part-of-speech tags, and the training pairs have none")
-        _print_model(console, model, lexicon, data, on_encoder="encoder" in described)
+        _print_model(console, model, lexicon, data, corpora["train"], on_encoder="encoder" in described)
         at = Trainer(
             model,
             recipe.make_optimizer(model),
@@ -236,7 +237,7 @@ def _require_options(recipe: Recipe, seed: int, checkpoint_seconds: float) -> No
         raise InputError("; ".join(problems))
 
 
-def _print_sizes(console: Console, corpora: Mapping[str, Corpus]) -> None:
+def _print_sizes(console: Console, corpora: Mapping[str, Corpus], classes: Sequence[str]) -> None:
     for name, corpus in corpora.items():
         dropped = f" ({corpus.dropped:,} without a gold label dropped)" if corpus.dropped else ""
         told = ", which have no part-of-speech tags" if corpora["train"].tags and not corpus.tags else ""
@@ -244,26 +245,37 @@ def _print_sizes(console: Console, corpora: Mapping[str, Corpus]) -> None:
     for one, other in combinations(corpora, 2):
         if corpora[one].digest == corpora[other].digest:
             console.print(f"note: --{one} and --{other} are the same pairs")
-    if len(corpora["train"].labels) == 1:
-        console.print(f"note: all training pairs are of one class, {corpora['train'].labels[0]}")
+    console.print(f"classes: {', '.join(classes)}")
+    labels = corpora["train"].labels
+    if len(labels) == 1:
+        console.print(f"note: all training pairs are of one class, {labels[0]}")
 
 
-def _print_model(console: Console, model: nn.Module, lexicon: Lexicon, data: Data, *, on_encoder: bool) -> None:
+def _print_model(
+    console: Console, model: nn.Module, lexicon: Lexicon, data: Data, corpus: Corpus, *, on_encoder: bool
+) -> None:
     """How large a model is, and what its words' vectors are."""
     words = f"{len(lexicon):,} words of {lexicon.dim} dimensions"
     console.print(f"{_num_trainable(model):,} trainable parameters, {words}")
     if data.vectors is not None:
-        _print_coverage(console, lexicon)
+        _print_coverage(console, lexicon, corpus)
     elif data.train is not None and not on_encoder:
         console.print("note: without --vectors each word's vector is random")
 
 
-def _print_coverage(console: Console, lexicon: Lexicon) -> None:
-    """How many words have pretrained vectors: with few of them a model learns far less, and nothing else tells."""
-    known = lexicon.num_known
-    share = known / len(lexicon)
-    hint = "; are its words written as the corpus's are?" if share < 0.5 else ""
-    console.print(f"{known:,} of these words ({share:.1%}) have a vector in the file{hint}", soft_wrap=True)
+def _print_coverage(console: Console, lexicon: Lexicon, corpus: Corpus) -> None:
+    """How many words have pretrained vectors: with few of them a model learns far less, and nothing else tells.
+
+    The vectors of a file are mostly those of frequent words, so that many words without one may be little of a text.
+    """
+    known = np.array(lexicon.known)
+    text = known[lexicon.ids(corpus.words)][np.concatenate([corpus.premise.tokens, corpus.hypothesis.tokens])].mean()
+    hint = "; are its words written as the corpus's are?" if text < 0.8 else ""
+    console.print(
+        f"{known.sum():,} of these words ({known.mean():.1%}) have a vector in the file, "
+        f"and so have {text:.1%} of the words of the training text{hint}",
+        soft_wrap=True,
+    )
 
 
 def _lexicon(run: Run, data: Data, corpora: dict[str, Corpus]) -> Lexicon:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch._C._functorch import is_functorch_wrapped_tensor
 
-from nli_common.data import Sentence
+from nli_common.data import Sentence, is_traced
 from nli_common.lexicon import Lexicon
 from nlilayers.functional import code_points
 from nlilayers.masking import masked_max, zero_padding
@@ -98,10 +98,8 @@ class WordCharacters(nn.Module):
 
 
 def are_at_hand(*tensors: Tensor) -> bool:
-    """Whether numbers in tensors can decide a shape: not in a graph or under vmap, nor where a GPU is waited for."""
-    if torch.compiler.is_compiling():
-        return False
-    return all(x.device.type == "cpu" and not is_functorch_wrapped_tensor(x) for x in tensors)
+    """Whether numbers in tensors can decide a shape: not in a trace or under vmap, nor where a GPU is waited for."""
+    return not is_traced() and all(x.device.type == "cpu" and not is_functorch_wrapped_tensor(x) for x in tensors)
 
 
 class CharacterCNN(nn.Module):
@@ -149,10 +147,29 @@ class SpelledWords(nn.Module):
         return torch.cat([vectors, zero_padding(spelled, sentence.mask)], dim=-1)
 
 
-def one_hot_tags(sentence: Sentence, num_tags: int, dtype: torch.dtype) -> Tensor:
-    """Part-of-speech tags as ``(b, n, num_tags)`` of ones and zeros; a word without a known tag has zeros only."""
-    if sentence.pos is None:
-        return torch.zeros(*sentence.tokens.shape, num_tags, device=sentence.tokens.device, dtype=dtype)
-    # Not one_hot: it reads the tags' values, which vmap does not let it.
-    tags = torch.arange(1, num_tags + 1, device=sentence.pos.device)
-    return (sentence.pos[..., None] == tags).to(dtype)
+class OneHotTags(nn.Module):
+    """Part-of-speech tags as ones and zeros; a word without a known tag has zeros only.
+
+    Args:
+        lexicon: its tags.
+        num_tags: features, at least one for each of them.
+
+    Raises:
+        ValueError: if there are more tags.
+    """
+
+    reads_tags = True
+
+    def __init__(self, lexicon: Lexicon, num_tags: int) -> None:
+        super().__init__()
+        if num_tags < len(lexicon.tags):
+            raise ValueError(f"num_tags must be at least {len(lexicon.tags)}, the tags of the data, got {num_tags}")
+        self.num_tags = num_tags
+
+    def forward(self, sentence: Sentence, dtype: torch.dtype) -> Tensor:
+        """``(b, n, num_tags)``."""
+        if sentence.pos is None:
+            return torch.zeros(*sentence.tokens.shape, self.num_tags, device=sentence.tokens.device, dtype=dtype)
+        # Not one_hot: it reads the tags' values, which vmap does not let it.
+        tags = torch.arange(1, self.num_tags + 1, device=sentence.pos.device)
+        return (sentence.pos[..., None] == tags).to(dtype)

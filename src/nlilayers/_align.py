@@ -7,13 +7,13 @@ from torch import Tensor, nn
 from nlilayers import functional
 from nlilayers._checks import (
     require_function,
-    require_log_bias,
     require_mask,
     require_prior,
     require_sequence,
     require_words,
 )
 from nlilayers._denormals import hide_denormals
+from nlilayers._log_bias import log_bias_of
 from nlilayers._zeroing import stop_gradients
 from nlilayers.masking import zero_padding
 
@@ -139,7 +139,8 @@ class IntraAlign(nn.Module):
         TypeError: if ``feedforward`` cannot be called or gives no tensor, the prior is not a module or gives no tensor,
             or x or the mask is not a tensor.
         ValueError: if x is not ``(batch, length, features)``, if the mask is not boolean of its ``(batch, length)``, if
-            ``feedforward`` gives another number of words, or the prior more than a matrix.
+            ``feedforward`` gives another number of words, or the prior more than a matrix, or boolean or complex
+            numbers.
 
     Example::
 
@@ -178,11 +179,9 @@ class IntraAlign(nn.Module):
     def _weights(self, x: Tensor, mask: Tensor | None) -> Tensor:
         features = _fed_forward(self.feedforward, x)
         scores = functional.dot_scores(features, features)
-        log_bias, lengths = None, (x.shape[1], x.shape[1])
+        log_bias = None
         if self.prior is not None:
-            log_bias = self.prior(*lengths)
-            require_log_bias("prior", log_bias, lengths)
-            log_bias = log_bias.expand(lengths)
+            log_bias = log_bias_of("prior", self.prior, (x.shape[1], x.shape[1]))
             heads = features[:, None]
             log_bias = hide_denormals(log_bias, log_bias.diagonal()[:, None], heads, heads, mask, 1.0)
         return functional.intra_alignment_weights(scores, log_bias, mask)

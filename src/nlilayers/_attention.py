@@ -15,7 +15,6 @@ from nlilayers._checks import (
     require_finite,
     require_flags,
     require_integers,
-    require_log_bias,
     require_prior,
     require_probability,
     require_sequence,
@@ -24,6 +23,7 @@ from nlilayers._checks import (
 from nlilayers._denormals import hide_denormals
 from nlilayers._dropout import Dropout
 from nlilayers._known_priors import lets_see_itself
+from nlilayers._log_bias import log_bias_of
 from nlilayers._passages import cut_into_passages, join_passages
 from nlilayers._precision import at_least_float32, without_autocast
 from nlilayers._priors import GaussianPrior, HeadPriors
@@ -96,10 +96,10 @@ class GaussianSelfAttention(nn.Module):
         TypeError: if the prior is not a module or gives no tensor, if a size is not an integer, if ``bias`` is neither
             ``True`` nor ``False``, if ``dropout``, ``tolerance`` or ``scale`` is not a number, or if x or the mask is
             not a tensor.
-        ValueError: if ``num_heads`` does not divide ``embed_dim``, if the prior gives any other shape, if
-            ``dropout`` is no probability, if ``window`` is neither ``None`` nor ``"auto"`` nor an integer of at least
-            0, if ``tolerance`` is not between 0 and 1, if ``scale`` is not finite, if x is not ``(batch, length,
-            embed_dim)``, or if the mask is not boolean of its ``(batch, length)``.
+        ValueError: if ``num_heads`` does not divide ``embed_dim``, if the prior gives any other shape, or boolean or
+            complex numbers, if ``dropout`` is no probability, if ``window`` is neither ``None`` nor ``"auto"`` nor an
+            integer of at least 0, if ``tolerance`` is not between 0 and 1, if ``scale`` is not finite, if x is not
+            ``(batch, length, embed_dim)``, or if the mask is not boolean of its ``(batch, length)``.
 
     Example::
 
@@ -267,13 +267,8 @@ class GaussianSelfAttention(nn.Module):
         return narrow_window(self.window, self.prior, queries, keys, mask, scale=self.scale, tolerance=self.tolerance)
 
     def _log_bias(self, query_length: int, key_length: int) -> Tensor:
-        """What the prior gives, ``(n, m)`` or ``(h, n, m)``, in floating point."""
-        log_bias: Tensor = self.prior(query_length, key_length)
-        shape = query_length, key_length
-        require_log_bias("prior", log_bias, shape, self.num_heads)
-        if not log_bias.is_floating_point():
-            log_bias = log_bias.float()
-        return log_bias if log_bias.ndim == 3 else log_bias.expand(shape)
+        """What the prior gives, ``(n, m)`` or ``(h, n, m)``."""
+        return log_bias_of("prior", self.prior, (query_length, key_length), self.num_heads)
 
     def _both_sides(self, length: int) -> tuple[Tensor, Tensor]:
         """The bias of a first word for each word behind it, and of a last one for those before, ``(..., length)``."""

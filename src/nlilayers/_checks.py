@@ -191,8 +191,38 @@ def widened(size: Any) -> Any:
     return size.to(torch.int64) if isinstance(size, Tensor) else size
 
 
+def require_scores(scores: object) -> None:
+    """Scores are a floating-point tensor.
+
+    Example::
+
+        >>> require_scores(torch.ones(2, 3, dtype=torch.int64))
+        Traceback (most recent call last):
+        ValueError: scores must be floating point, got torch.int64 of shape (2, 3)
+    """
+    require_tensor("scores", scores)
+    assert isinstance(scores, Tensor)
+    if not scores.dtype.is_floating_point:
+        raise ValueError(f"scores must be floating point, got {scores.dtype} of shape {tuple(scores.shape)}")
+
+
+def require_addends(name: str, bias: object) -> None:
+    """What is added to scores are real numbers, and no mask: those of one would be 0 and 1.
+
+    Example::
+
+        >>> require_addends("log_bias", torch.tensor([True, False]))
+        Traceback (most recent call last):
+        ValueError: log_bias must be real numbers to add to scores, and no mask, got torch.bool
+    """
+    require_tensor(name, bias)
+    assert isinstance(bias, Tensor)
+    if bias.dtype == torch.bool or bias.is_complex():
+        raise ValueError(f"{name} must be real numbers to add to scores, and no mask, got {bias.dtype}")
+
+
 def require_log_bias(name: str, bias: object, shape: tuple[int, int], heads: int | None = None) -> None:
-    """What a prior gave is a matrix of this shape or broadcasts to one; with heads, it may be one for each.
+    """What a prior gave are numbers of this shape, or broadcast to it; with heads, it may be a matrix for each.
 
     Example::
 
@@ -203,6 +233,7 @@ def require_log_bias(name: str, bias: object, shape: tuple[int, int], heads: int
     """
     if not isinstance(bias, Tensor):
         raise TypeError(f"{name} must give a tensor, got a {type(bias).__name__}")
+    require_addends(f"what {name} gives", bias)
     # The wanted size first: comparing it with 1 first would keep a graph from taking lengths of 1.
     sizes = zip(reversed(bias.shape), reversed(shape), strict=False)
     is_matrix = bias.ndim <= 2 and all(size in (wanted, 1) for size, wanted in sizes)

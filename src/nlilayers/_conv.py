@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from nlilayers import functional
 from nlilayers._checks import require_flags, require_positive, require_probability, require_sequence
 from nlilayers._dropout import Dropout
+from nlilayers._plain import is_plain
 from nlilayers._zeroing import stop_gradients
 from nlilayers.masking import zero_padding
 
@@ -126,7 +127,12 @@ class GatedConvBlock(nn.Module):
         forget = parts[-2] if self.forget_gate else None
         hidden, cell = functional.gated_cell(shortcut, cell, parts[-1], forget, output)
         # At padding a cell is 0 as it is, a mix of two zeros; a hidden state is not: tanh(b_g) is not 0.
-        return zero_padding(hidden, mask), stop_gradients(cell, mask)
+        return zero_padding(hidden, mask), (stop_gradients if self._keeps_zeros() else zero_padding)(cell, mask)
+
+    def _keeps_zeros(self) -> bool:
+        """Whether the projection maps 0 to 0 for certain: a module that was put in its place may have a bias."""
+        projection = self.projection
+        return projection is None or (is_plain(projection, [nn.Linear.forward]) and projection.bias is None)
 
     def _require_cell(self, cell: Tensor, hidden: Tensor) -> None:
         require_sequence("cell", cell, self.out_features)

@@ -17,10 +17,10 @@ from nlilayers._checks import (
     require_flags,
     require_integers,
     require_lengths,
-    require_log_bias,
     require_number,
     widened,
 )
+from nlilayers._log_bias import log_bias_of
 from nlilayers._precision import at_least_float32
 from nlilayers._values import is_traced
 
@@ -302,10 +302,9 @@ class DistancePrior(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        require_integers(max_distance=max_distance, far_buckets=far_buckets)
+        require_lengths(max_distance=max_distance)
+        require_integers(far_buckets=far_buckets)
         require_flags(signed=signed)
-        if max_distance < 0:
-            raise ValueError(f"max_distance must be at least 0, got {max_distance}")
         require_far_buckets(far_buckets, signed=signed)
         self.max_distance, self.signed, self.far_buckets = int(max_distance), bool(signed), int(far_buckets)
         near = 2 * self.max_distance + 1 if signed else self.max_distance + 1
@@ -356,7 +355,7 @@ class HeadPriors(nn.Module):
 
     Raises:
         TypeError: if priors are not an iterable of modules, or one gives no tensor.
-        ValueError: if there is none, or if one gives more than a matrix.
+        ValueError: if there is none, or if one gives more than a matrix, or boolean or complex numbers.
 
     Example::
 
@@ -397,10 +396,7 @@ class HeadPriors(nn.Module):
             key_length: the keys, m of them; ``None`` means n.
         """
         shape = query_length, query_length if key_length is None else key_length
-        biases = [prior(*shape) for prior in self.priors]
-        for bias in biases:
-            require_log_bias("each prior", bias, shape)
-        return torch.stack([bias.expand(shape) for bias in biases])
+        return torch.stack([log_bias_of("each prior", prior, shape) for prior in self.priors])
 
 
 def _along_diagonals(

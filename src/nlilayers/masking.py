@@ -20,7 +20,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_integers, require_lengths, require_mask, require_sequence, require_tensor
+from nlilayers._checks import (
+    require_integers,
+    require_lengths,
+    require_mask,
+    require_scores,
+    require_sequence,
+    require_tensor,
+)
 from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
 from nlilayers._values import is_jit_traced, read_values
@@ -182,10 +189,8 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, dim: int = -1) -> Tensor
         tensor([[0.5000, 0.5000, 0.0000],
                 [0.0000, 0.0000, 0.0000]])
     """
-    require_tensor("scores", scores)
+    require_scores(scores)
     require_integers(dim=dim)
-    if not scores.dtype.is_floating_point:
-        raise ValueError(f"scores must be floating point, got {scores.dtype} of shape {tuple(scores.shape)}")
     if not -scores.ndim <= dim < scores.ndim:
         raise ValueError(f"dim must be one of the {scores.ndim} dimensions of the scores, got {dim}")
     raised = scores.to(at_least_float32(scores.dtype))

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from nlilayers._checks import require_mask
+from nlilayers._checks import require_mask, require_scores
 from nlilayers._zeroing import stop_gradients
 from nlilayers.functional._attention import self_attention_weights
 from nlilayers.functional._dot_product import weighted_sum
@@ -33,8 +33,8 @@ def alignment_weights(
         0 if the other sentence has none.
 
     Raises:
-        TypeError: if a mask is not a tensor.
-        ValueError: if a mask has another dtype or shape.
+        TypeError: if the scores or a mask are not a tensor.
+        ValueError: if the scores are not floating point, or a mask has another dtype or shape.
 
     Example::
 
@@ -45,6 +45,7 @@ def alignment_weights(
         tensor([[[0.5000, 0.5000],
                  [0.5000, 0.5000]]])
     """
+    require_scores(scores)
     require_mask("premise_mask", premise_mask, (scores.shape[0], scores.shape[1]))
     require_mask("hypothesis_mask", hypothesis_mask, (scores.shape[0], scores.shape[2]))
     pairs = pair_mask(premise_mask, hypothesis_mask)
@@ -78,8 +79,8 @@ def align(
         :math:`\alpha` ``(b, m, d)``; both are 0 at padding.
 
     Raises:
-        TypeError: if a mask is not a tensor.
-        ValueError: if a mask has another dtype or shape.
+        TypeError: if the scores or a mask are not a tensor.
+        ValueError: if the scores are not floating point, or a mask has another dtype or shape.
 
     Example::
 
@@ -111,8 +112,9 @@ def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask
         ``(b, n, n)``, ``(n, n)``, ``(b, n)`` → ``(b, n, n)``; rows of padding are 0.
 
     Raises:
-        TypeError: if the mask is not a tensor.
-        ValueError: if the mask has another dtype or shape.
+        TypeError: if the scores, the bias or the mask are not a tensor.
+        ValueError: if the scores are not floating point, the bias is boolean or complex, or the mask has another dtype
+            or shape.
 
     Example::
 
@@ -123,4 +125,5 @@ def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask
         tensor([[[1., 0.],
                  [0., 1.]]])
     """
+    require_scores(scores)
     return self_attention_weights(scores[:, None], log_bias, mask)[:, 0]

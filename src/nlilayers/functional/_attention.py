@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_lengths, require_mask
+from nlilayers._checks import require_addends, require_lengths, require_mask, require_scores
 from nlilayers._hiding import hide_masked
 from nlilayers._precision import at_least_float32
 from nlilayers._zeroing import zero_masked
@@ -35,8 +35,9 @@ def self_attention_weights(
         have no token to attend to, are 0.
 
     Raises:
-        TypeError: if the mask is not a tensor, or the window not an integer.
-        ValueError: if the mask has another dtype or shape, or the window is negative.
+        TypeError: if the scores, the bias or the mask are not a tensor, or the window is not an integer.
+        ValueError: if the scores are not floating point, the bias is boolean or complex, the mask has another dtype or
+            shape, or the window is negative.
 
     Example::
 
@@ -47,9 +48,11 @@ def self_attention_weights(
                   [0.3333, 0.3333, 0.3333],
                   [0.0000, 0.5000, 0.5000]]]])
     """
+    require_scores(scores)
     seen = _seen(scores, mask, window)
     if log_bias is None:
         return masked_softmax(scores, seen)
+    require_addends("log_bias", log_bias)
     possible = (log_bias != -math.inf)[(None,) * (scores.ndim - log_bias.ndim)]
     seen = possible if seen is None else seen & possible
     has_seen = seen.any(-1, keepdim=True)

@@ -6,7 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from nlilayers._checks import require_even, require_layout
+from nlilayers._checks import require_even, require_integers, require_layout, require_lengths
+from nlilayers._values import is_traced
 
 WITHOUT_FLOAT64 = {"mps"}
 """Kinds of devices that have no float64."""
@@ -40,8 +41,8 @@ def sinusoidal_encoding(
         → ``(length, embed_dim)``.
 
     Raises:
-        TypeError: if ``embed_dim`` is not an integer.
-        ValueError: if ``embed_dim`` is odd or below 2, or if ``layout`` is neither of these.
+        TypeError: if ``length``, ``embed_dim`` or ``start`` is not an integer.
+        ValueError: if ``length`` is negative, if ``embed_dim`` is odd or below 2, or if ``layout`` is neither of these.
 
     Example::
 
@@ -52,6 +53,9 @@ def sinusoidal_encoding(
     """
     require_even(embed_dim=embed_dim)
     require_layout(layout)
+    if not is_traced():
+        require_lengths(length=length)
+        require_integers(start=start)
     device = torch.empty(0, device=device).device
     exact = torch.device("cpu") if device.type in WITHOUT_FLOAT64 else device
     i = torch.arange(length, device=exact) + start

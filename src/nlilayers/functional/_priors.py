@@ -100,6 +100,9 @@ def distance_bias(bias: Tensor, distances: Tensor, *, signed: bool = True) -> Te
         ``(2 D + 2,)``, ``(2 D + 3,)`` or ``(D + 2,)``, ``(n, m)`` → ``(n, m)``, in at least float32: the gradient of a
         bucket is a sum over all pairs of words at its distance.
 
+    Raises:
+        ValueError: if the bias has fewer than two scalars.
+
     Example::
 
         >>> import torch
@@ -107,6 +110,10 @@ def distance_bias(bias: Tensor, distances: Tensor, *, signed: bool = True) -> Te
         >>> distance_bias(torch.tensor([0.1, 0.2, 0.3, 0.9]), torch.tensor([[0, -1, -2]]))
         tensor([[0.2000, 0.1000, 0.9000]])
     """
+    if bias.shape[0] < 2:
+        raise ValueError(
+            f"bias must have at least 2 scalars, of distance 0 and of all that are far, got {bias.shape[0]}"
+        )
     max_distance = (bias.shape[0] // 2 if signed else bias.shape[0] - 1) - 1
     buckets = distance_buckets(distances, max_distance, signed=signed, far_buckets=1 + signed * bias.shape[0] % 2)
     exact = bias.to(at_least_float32(bias.dtype))

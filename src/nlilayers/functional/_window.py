@@ -15,7 +15,7 @@ from nlilayers._checks import require_lengths, require_mask, require_tolerance
 from nlilayers._precision import at_least_float32
 
 
-def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0, *, key_mask: Tensor | None = None) -> Tensor:
+def score_bound(queries: Tensor, keys: Tensor, scale: float | None = None, *, key_mask: Tensor | None = None) -> Tensor:
     r"""A number that no score of a query with a real key exceeds, by the Cauchy-Schwarz inequality.
 
     .. math::
@@ -28,7 +28,7 @@ def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0, *, key_mask: 
     Args:
         queries: :math:`q`.
         keys: :math:`k`; padded positions hold finite numbers (0, say).
-        scale: :math:`\tau`.
+        scale: :math:`\tau`; ``None`` means 1.
         key_mask: real keys; ``None`` means all.
 
     Shape:
@@ -49,13 +49,14 @@ def score_bound(queries: Tensor, keys: Tensor, scale: float = 1.0, *, key_mask: 
     dtype = at_least_float32(keys.dtype)
     centre, radius = _ball(keys, key_mask, dtype)
     queries = queries.to(dtype)
+    scale = 1.0 if scale is None else scale
     return scale * (queries * centre).sum(3) + abs(scale) * _lengths(queries) * radius[:, :, None]
 
 
 def score_range(
     queries: Tensor,
     keys: Tensor,
-    scale: float = 1.0,
+    scale: float | None = None,
     *,
     query_mask: Tensor | None = None,
     key_mask: Tensor | None = None,
@@ -72,7 +73,7 @@ def score_range(
     Args:
         queries: :math:`q`.
         keys: :math:`k`; padded positions hold finite numbers (0, say).
-        scale: :math:`\tau`.
+        scale: :math:`\tau`; ``None`` means 1.
         query_mask: real queries; ``None`` means all.
         key_mask: real keys; ``None`` means all.
 
@@ -94,7 +95,7 @@ def score_range(
     require_mask("key_mask", key_mask, (keys.shape[0], keys.shape[2]))
     dtype = at_least_float32(keys.dtype)
     _, radius = _ball(keys, key_mask, dtype)
-    return 2 * abs(scale) * _largest(queries.to(dtype), query_mask) * radius
+    return 2 * (1.0 if scale is None else abs(scale)) * _largest(queries.to(dtype), query_mask) * radius
 
 
 def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: float, *, holes: bool = False) -> int:
@@ -126,6 +127,7 @@ def smallest_window(log_bias: Tensor, score_range: float | Tensor, tolerance: fl
         ``(L,)`` or ``(h, L)``, () or ``(h,)`` → an integer from 0 to :math:`L - 1`; the latter keeps every key.
 
     Raises:
+        TypeError: if the tolerance is not a number.
         ValueError: if the tolerance is not between 0 and 1.
 
     Example::

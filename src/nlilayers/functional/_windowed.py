@@ -4,14 +4,14 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from nlilayers._checks import require_mask
+from nlilayers._checks import require_addends, require_mask
 from nlilayers._precision import at_least_float32
 from nlilayers._zeroing import zero_masked
 from nlilayers.functional._dot_product import dot_scores, weighted_sum
 
 
 def windowed_scores(
-    queries: Tensor, keys: Tensor, log_bias: Tensor, mask: Tensor | None = None, scale: float = 1.0
+    queries: Tensor, keys: Tensor, log_bias: Tensor, mask: Tensor | None = None, scale: float | None = None
 ) -> Tensor:
     r"""What Guo et al. 2019, Eqs 1 to 4, put into the softmax, for the tokens of a block and of the two beside it.
 
@@ -26,15 +26,15 @@ def windowed_scores(
         keys: :math:`k`.
         log_bias: :math:`\beta`, of the tokens of any block for those of the block before it, its own and the next one.
         mask: real tokens; ``None`` means all.
-        scale: :math:`\tau`.
+        scale: :math:`\tau`; ``None`` means 1.
 
     Shape:
         ``(b, h, n, d)``, ``(b, h, n, d)``, ``(w, 3 w)`` or ``(h, w, 3 w)``, ``(b, n)`` →
         ``(b, h, blocks, w, 3 w)``, in at least float32.
 
     Raises:
-        TypeError: if the mask is not a tensor.
-        ValueError: if the mask has another dtype or shape.
+        TypeError: if the mask or the bias is not a tensor.
+        ValueError: if the mask has another dtype or shape, or the bias is boolean or complex.
 
     Example::
 
@@ -45,6 +45,7 @@ def windowed_scores(
         tensor([[0.0000, 0.0000, 0.2500, 0.2500, 0.2500, 0.2500],
                 [0.2500, 0.2500, 0.2500, 0.2500, 0.0000, 0.0000]])
     """
+    require_addends("log_bias", log_bias)
     require_mask("mask", mask, (queries.shape[0], queries.shape[2]))
     size, length = log_bias.shape[-2], queries.shape[2]
     rows = rearrange(_filled(queries, size), "b h (blocks i) d -> b h blocks i d", i=size)
