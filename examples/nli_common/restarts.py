@@ -28,7 +28,9 @@ def cosine_restarts(epoch: float, first: int, factor: int = 1) -> tuple[float, i
 
 
 def normalized_decay_rate(normalized: float, batch_size: int, pairs: int, epochs: int) -> float:
-    r"""The share that one step takes from every weight: :math:`\lambda = \lambda_\mathrm{norm} \sqrt{b / (B T)}`.
+    r"""The share that the first step of a cycle takes from every weight.
+
+    .. math:: \lambda = \lambda_\mathrm{norm} \sqrt{b / (B T)}
 
     Args:
         normalized: :math:`\lambda_\mathrm{norm}`.

@@ -20,8 +20,7 @@ _STARRED = (
 _HARD_NOTE = (
     "Trained on the whole corpus, tested on the pairs of Gururangan et al. 2018 with --also. The starred row is an "
     f"ensemble, with ELMo as it seems. {_ENCODER_NOTE} The paper does not say which DecAtt it "
-    "is: one with intra-attention, here. DIIN is "
-    "left out: no script here has it."
+    "is: the one with intra-attention, here, which its Table 2 has. DIIN is left out: no script here has it."
 )
 
 
