@@ -18,6 +18,8 @@ from study.plan import ABLATIONS, AVERAGED, BENCHES, ENCODED, HALVED, MODELS, RE
 from study.results import Results, aligned
 
 SHOWN = (*MODELS, *HALVED)
+OF_NO_PAPER = ("stacked_alignment", "hypothesis_only")
+"""The scripts whose models are ours."""
 COLOURS = (*(f"C{k}" if k != 7 else "teal" for k in range(10)), "black", "navy", "goldenrod", "crimson")
 LOOKS = dict(zip((variant.name for variant in SHOWN), zip(COLOURS, "os^v<>DPX*hpdH", strict=True), strict=True))
 """The same colour and marker for a model in every picture."""
@@ -34,7 +36,7 @@ def plot_models(results: Results, path: Path) -> None:
     hollow = {"mfc": "none", "mew": 1, "alpha": 1}
     groups: list[tuple[str, list[str], Mapping[tuple[str, str], list[float]], dict[str, Any]]] = []
     for label, of_paper, colour in (("a paper's model", True, "C0"), ("a model of no paper", False, "C1")):
-        own = [variant for variant in READERS if (variant.row.script != "stacked_alignment") == of_paper]
+        own = [variant for variant in READERS if (variant.row.script not in OF_NO_PAPER) == of_paper]
         groups += [
             (label, [v.name for v in own if v not in AVERAGED], reached, {"color": colour}),
             (

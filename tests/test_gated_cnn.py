@@ -351,7 +351,9 @@ def test_tags_are_features_and_unknown_ones_are_zeros() -> None:
 
 
 def test_more_tags_than_there_is_room_for_are_refused() -> None:
-    with pytest.raises(ValueError, match="num_tags must be at least 3, the tags of the data, got 2"):
+    with pytest.raises(
+        ValueError, match="num_tags must be at least 3 for the tags of the data, unless they are left out, got 2"
+    ):
         model_of(num_tags=2)
     assert model_of(num_tags=3) and model_of(num_tags=2, use_pos=False)
 

@@ -279,7 +279,11 @@ def test_two_classes(name: str) -> None:
         ("LSTMBaseline", {"num_classes": 0}, "num_classes must be at least 1, got 0"),
         ("LSTMBaseline", {"pooling": "sum"}, "pooling must be last, max or mean, got 'sum'"),
         ("HybridModel", {"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
-        ("HybridModel", {"num_tags": 2}, "num_tags must be at least 3, the tags of the data, got 2"),
+        (
+            "HybridModel",
+            {"num_tags": 2},
+            "num_tags must be at least 3 for the tags of the data, unless they are left out, got 2",
+        ),
     ],
 )
 def test_impossible_sizes_are_refused(name: str, options: dict[str, object], message: str) -> None:

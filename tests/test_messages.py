@@ -127,29 +127,37 @@ REFUSED: dict[Callable[[], object], str] = {
         X
     ): "prior must give a log-bias of shape (3, 3), got shape (1, 3, 3)",
     lambda: functional.self_attention_weights(SQUARE, CAUSAL): (
-        "log_bias must be real numbers to add to scores, and no mask, got torch.bool"
+        "log_bias must be real numbers to add to scores (-inf hides a word), and no mask, got torch.bool"
     ),
     lambda: functional.intra_alignment_weights(SQUARE[0], CAUSAL.to(torch.complex64)): (
-        "log_bias must be real numbers to add to scores, and no mask, got torch.complex64"
+        "log_bias must be real numbers to add to scores (-inf hides a word), and no mask, got torch.complex64"
     ),
     lambda: functional.windowed_scores(SQUARE, SQUARE, torch.ones(1, 3, dtype=torch.bool)): (
-        "log_bias must be real numbers to add to scores, and no mask, got torch.bool"
+        "log_bias must be real numbers to add to scores (-inf hides a word), and no mask, got torch.bool"
     ),
     lambda: IntraAlign(prior=Causal())(X): (
-        "what prior gives must be real numbers to add to scores, and no mask, got torch.bool"
+        "what prior gives must be real numbers to add to scores (-inf hides a word), and no mask, got torch.bool"
     ),
     lambda: GaussianSelfAttention(4, 2, prior=Causal())(X): (
-        "what prior gives must be real numbers to add to scores, and no mask, got torch.bool"
+        "what prior gives must be real numbers to add to scores (-inf hides a word), and no mask, got torch.bool"
     ),
     lambda: HeadPriors([Causal()])(3): (
-        "what each prior gives must be real numbers to add to scores, and no mask, got torch.bool"
+        "what each prior gives must be real numbers to add to scores (-inf hides a word), and no mask, got torch.bool"
     ),
     lambda: functional.self_attention_weights(SQUARE.int(), SQUARE): (
-        "scores must be floating point, got torch.int32 of shape (1, 1, 3, 3)"
+        "scores must be floating point of 4 dimensions, got torch.int32 of shape (1, 1, 3, 3)"
     ),
-    lambda: functional.alignment_weights(X.int()): "scores must be floating point, got torch.int32 of shape (2, 3, 4)",
+    lambda: functional.alignment_weights(X.int()): (
+        "scores must be floating point of 3 dimensions, got torch.int32 of shape (2, 3, 4)"
+    ),
+    lambda: functional.alignment_weights(X[0]): (
+        "scores must be floating point of 3 dimensions, got torch.float32 of shape (3, 4)"
+    ),
+    lambda: functional.self_attention_weights(X): (
+        "scores must be floating point of 4 dimensions, got torch.float32 of shape (2, 3, 4)"
+    ),
     lambda: functional.intra_alignment_weights(SQUARE[0].int()): (
-        "scores must be floating point, got torch.int32 of shape (1, 3, 3)"
+        "scores must be floating point of 3 dimensions, got torch.int32 of shape (1, 3, 3)"
     ),
     lambda: functional.distance_bias(torch.zeros(1), torch.arange(2)): (
         "bias must have at least 2 scalars, of distance 0 and of all that are far, got 1"

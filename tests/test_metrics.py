@@ -124,14 +124,17 @@ def test_tags_go_with_their_sentences_in_parts(monkeypatch: pytest.MonkeyPatch) 
     tokens = torch.arange(1, 13).reshape(4, 3)
     side, zeros = Sentence(tokens, torch.ones(4, 3, dtype=torch.bool), tokens + 100), torch.zeros(4, dtype=torch.long)
 
+    sizes = []
+
     class Told(nn.Module):
         def forward(self, premise: Sentence, hypothesis: Sentence) -> Tensor:
+            sizes.append(len(premise.tokens))
             assert all(torch.equal(s.pos, s.tokens + 100) for s in (premise, hypothesis))
             return torch.zeros(len(premise.tokens), 2)
 
     monkeypatch.setattr(metrics, "CELLS", 2 * 3**2)
     [(logits, _)] = metrics.scores(Told(), [Batch(side, side, zeros, zeros)])
-    assert len(logits) == 4
+    assert len(logits) == 4 and sizes == [2, 2]
 
 
 def test_a_class_that_is_never_predicted_has_its_accuracy() -> None:

@@ -58,11 +58,12 @@ def test_a_run_is_used_from_python_as_it_is_written(tmp_path: Path, monkeypatch:
 
 def test_a_csv_becomes_a_file_that_the_scripts_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("mine.csv").write_text('premise,hypothesis,label\n"A dog, in a\npark.",It sleeps.,2\n')
+    rows = 'premise,hypothesis,label\n"A dog, in a\npark.",It sleeps.,2\na,b,-1\n'
+    Path("mine.csv").write_text(rows, encoding="utf-8-sig")
     *_, code = blocks("examples/README.md", "python")
     exec(compile(code, "examples/README.md", "exec"), {})
     words = ["A", "dog", ",", "in", "a", "park", "."], ["It", "sleeps", "."]
-    assert list(read_pairs(Path("mine.tsv"))) == [Pair(*words, "contradiction")]
+    assert list(read_pairs(Path("mine.tsv"))) == [Pair(*words, "contradiction"), Pair(["a"], ["b"], "-")]
 
 
 def test_there_is_code_to_run() -> None:

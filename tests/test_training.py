@@ -155,7 +155,7 @@ def test_how_many_words_have_a_vector_is_told() -> None:
 
     head = "3 of these words (60.0%) have a vector in the file, and so have"
     assert told("b a A", "a x") == f"{head} 80.0% of the words of the training text\n"
-    asked = "of the words of the training text; are its words written as the corpus's are?\n"
+    asked = "of the words of the training text; are the file's words written as the corpus's are?\n"
     assert told("b a A x", "x x a a") == f"{head} 62.5% {asked}"
 
 

@@ -164,6 +164,8 @@ def test_only_what_differs_from_the_default_is_refused() -> None:
     fc = cafe.CAFEConfig(encoder="fc", prediction="fc", rectified_projection=True)
     with pytest.raises(InputError, match=r"^--rectified-projection: changes nothing without a highway layer$"):
         require_effect((fc, cafe.CAFEConfig()))
+    with pytest.raises(InputError, match=r"^--linear-units: changes nothing without --no-factorize$"):
+        require_effect((cafe.CAFEConfig(linear_units=True), cafe.CAFEConfig()))
 
 
 @pytest.mark.parametrize(("script", "config"), SMALL, ids=[type(config).__name__ for _, config in SMALL])

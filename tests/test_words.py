@@ -160,5 +160,7 @@ def test_tags_as_ones_and_zeros() -> None:
         [0, 0, 1],
     ]
     assert torch.equal(tags(Sentence(tokens, mask), torch.float64), torch.zeros(1, 3, 3).double())
-    with pytest.raises(ValueError, match="num_tags must be at least 2, the tags of the data, got 1"):
+    with pytest.raises(
+        ValueError, match="num_tags must be at least 2 for the tags of the data, unless they are left out, got 1"
+    ):
         OneHotTags(Lexicon.random(["a"], 2, tags=["DT", "NN"]), 1)

@@ -270,7 +270,7 @@ def _print_coverage(console: Console, lexicon: Lexicon, corpus: Corpus) -> None:
     """
     known = np.array(lexicon.known)
     text = known[lexicon.ids(corpus.words)][np.concatenate([corpus.premise.tokens, corpus.hypothesis.tokens])].mean()
-    hint = "; are its words written as the corpus's are?" if text < 0.8 else ""
+    hint = "; are the file's words written as the corpus's are?" if text < 0.8 else ""
     console.print(
         f"{known.sum():,} of these words ({known.mean():.1%}) have a vector in the file, "
         f"and so have {text:.1%} of the words of the training text{hint}",

@@ -162,8 +162,11 @@ class OneHotTags(nn.Module):
 
     def __init__(self, lexicon: Lexicon, num_tags: int) -> None:
         super().__init__()
-        if num_tags < len(lexicon.tags):
-            raise ValueError(f"num_tags must be at least {len(lexicon.tags)}, the tags of the data, got {num_tags}")
+        fewest = len(lexicon.tags)
+        if num_tags < fewest:
+            raise ValueError(
+                f"num_tags must be at least {fewest} for the tags of the data, unless they are left out, got {num_tags}"
+            )
         self.num_tags = num_tags
 
     def forward(self, sentence: Sentence, dtype: torch.dtype) -> Tensor:

@@ -191,8 +191,8 @@ def widened(size: Any) -> Any:
     return size.to(torch.int64) if isinstance(size, Tensor) else size
 
 
-def require_scores(scores: object) -> None:
-    """Scores are a floating-point tensor.
+def require_scores(scores: object, ndim: int | None = None) -> None:
+    """Scores are a floating-point tensor, of so many dimensions if that is asked for.
 
     Example::
 
@@ -202,8 +202,9 @@ def require_scores(scores: object) -> None:
     """
     require_tensor("scores", scores)
     assert isinstance(scores, Tensor)
-    if not scores.dtype.is_floating_point:
-        raise ValueError(f"scores must be floating point, got {scores.dtype} of shape {tuple(scores.shape)}")
+    if not scores.dtype.is_floating_point or ndim not in (None, scores.ndim):
+        of = "" if ndim is None else f" of {ndim} dimensions"
+        raise ValueError(f"scores must be floating point{of}, got {scores.dtype} of shape {tuple(scores.shape)}")
 
 
 def require_addends(name: str, bias: object) -> None:
@@ -213,12 +214,14 @@ def require_addends(name: str, bias: object) -> None:
 
         >>> require_addends("log_bias", torch.tensor([True, False]))
         Traceback (most recent call last):
-        ValueError: log_bias must be real numbers to add to scores, and no mask, got torch.bool
+        ValueError: log_bias must be real numbers to add to scores (-inf hides a word), and no mask, got torch.bool
     """
     require_tensor(name, bias)
     assert isinstance(bias, Tensor)
     if bias.dtype == torch.bool or bias.is_complex():
-        raise ValueError(f"{name} must be real numbers to add to scores, and no mask, got {bias.dtype}")
+        raise ValueError(
+            f"{name} must be real numbers to add to scores (-inf hides a word), and no mask, got {bias.dtype}"
+        )
 
 
 def require_log_bias(name: str, bias: object, shape: tuple[int, int], heads: int | None = None) -> None:

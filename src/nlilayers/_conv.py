@@ -130,7 +130,7 @@ class GatedConvBlock(nn.Module):
         return zero_padding(hidden, mask), (stop_gradients if self._keeps_zeros() else zero_padding)(cell, mask)
 
     def _keeps_zeros(self) -> bool:
-        """Whether the projection maps 0 to 0 for certain: a module that was put in its place may have a bias."""
+        """Whether the projection is one that maps 0 to 0: a module that was put in its place may have a bias."""
         projection = self.projection
         return projection is None or (is_plain(projection, [nn.Linear.forward]) and projection.bias is None)
 

@@ -34,7 +34,7 @@ def alignment_weights(
 
     Raises:
         TypeError: if the scores or a mask are not a tensor.
-        ValueError: if the scores are not floating point, or a mask has another dtype or shape.
+        ValueError: if the scores are not floating point of three dimensions, or a mask has another dtype or shape.
 
     Example::
 
@@ -45,7 +45,7 @@ def alignment_weights(
         tensor([[[0.5000, 0.5000],
                  [0.5000, 0.5000]]])
     """
-    require_scores(scores)
+    require_scores(scores, 3)
     require_mask("premise_mask", premise_mask, (scores.shape[0], scores.shape[1]))
     require_mask("hypothesis_mask", hypothesis_mask, (scores.shape[0], scores.shape[2]))
     pairs = pair_mask(premise_mask, hypothesis_mask)
@@ -80,7 +80,7 @@ def align(
 
     Raises:
         TypeError: if the scores or a mask are not a tensor.
-        ValueError: if the scores are not floating point, or a mask has another dtype or shape.
+        ValueError: if the scores are not floating point of three dimensions, or a mask has another dtype or shape.
 
     Example::
 
@@ -113,8 +113,8 @@ def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask
 
     Raises:
         TypeError: if the scores, the bias or the mask are not a tensor.
-        ValueError: if the scores are not floating point, the bias is boolean or complex, or the mask has another dtype
-            or shape.
+        ValueError: if the scores are not floating point of three dimensions, the bias is boolean or complex, or the
+            mask has another dtype or shape.
 
     Example::
 
@@ -125,5 +125,5 @@ def intra_alignment_weights(scores: Tensor, log_bias: Tensor | None = None, mask
         tensor([[[1., 0.],
                  [0., 1.]]])
     """
-    require_scores(scores)
+    require_scores(scores, 3)
     return self_attention_weights(scores[:, None], log_bias, mask)[:, 0]

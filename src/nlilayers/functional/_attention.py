@@ -36,8 +36,8 @@ def self_attention_weights(
 
     Raises:
         TypeError: if the scores, the bias or the mask are not a tensor, or the window is not an integer.
-        ValueError: if the scores are not floating point, the bias is boolean or complex, the mask has another dtype or
-            shape, or the window is negative.
+        ValueError: if the scores are not floating point of four dimensions, the bias is boolean or complex, the mask
+            has another dtype or shape, or the window is negative.
 
     Example::
 
@@ -48,7 +48,7 @@ def self_attention_weights(
                   [0.3333, 0.3333, 0.3333],
                   [0.0000, 0.5000, 0.5000]]]])
     """
-    require_scores(scores)
+    require_scores(scores, 4)
     seen = _seen(scores, mask, window)
     if log_bias is None:
         return masked_softmax(scores, seen)
