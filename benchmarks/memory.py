@@ -1,6 +1,7 @@
 """How much memory a program has held."""
 
 import resource
+import sys
 from pathlib import Path
 
 
@@ -9,4 +10,4 @@ def held_at_most() -> float:
     status = Path("/proc/self/status")
     if status.exists():
         return 1024 * float(status.read_text().partition("VmHWM:")[2].split()[0])
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (1 if sys.platform == "darwin" else 1024) * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

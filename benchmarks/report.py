@@ -10,6 +10,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import StrMethodFormatter
 
+from benchmarks import attention
 from nli_common.figures import save_figure
 from nli_common.files import write_text
 
@@ -49,9 +50,10 @@ def page(held: dict[str, Any], plot: str) -> str:
             attention_table(held["attention"]),
         ]
     if "memory" in held:
+        beyond = "" if device == "cuda" else f", beyond that of one on {attention.SMALLER} words"
         parts += [
             f"![Time per token and peak memory against length]({plot})",
-            "Peak memory of one sentence's step, MiB:",
+            f"Peak memory of one sentence's step, MiB{beyond}:",
             memory_table(held["memory"]),
             *kept_memory(held),
         ]

@@ -76,9 +76,9 @@ def main() -> None:
         finished.append(part)
         if whole:
             _write(partial, held | {"finished": finished})
-    _write(path, held)
     if whole:
-        partial.unlink()
+        _write(partial, held)
+        partial.replace(path)
     write_page(path, PAGES)
     print((PAGES / f"{path.stem}.md").read_text())
 

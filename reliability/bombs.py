@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from benchmarks.memory import held_at_most
 from torch import nn
 
 from decomposable_attention import SCRIPT
@@ -179,7 +180,7 @@ def explode(name: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         pairs_of(_written(folder / "warm.tsv", HEADER + b"neutral\ta\tb\n"))
-        before, started = _peak(), time.perf_counter()
+        before, started = held_at_most(), time.perf_counter()
         try:
             bombs(folder)[name]()
             outcome, message = "read", ""
@@ -188,7 +189,7 @@ def explode(name: str) -> dict[str, Any]:
         except BaseException as error:  # a panic of Rust's is no Exception
             outcome, message = "failed", f"{type(error).__name__}: {error}"[:300]
         found = {"bomb": name, "outcome": outcome, "message": message}
-        return found | {"grown": _peak() - before, "seconds": time.perf_counter() - started}
+        return found | {"grown": held_at_most() - before, "seconds": time.perf_counter() - started}
 
 
 def explode_apart(*names: str) -> list[dict[str, Any]]:
@@ -201,12 +202,6 @@ def explode_apart(*names: str) -> list[dict[str, Any]]:
     if done.returncode != 0:
         return [{"bomb": names[-1], "outcome": "failed", "message": done.stderr[-300:], "grown": 0, "seconds": 0.0}]
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def _peak() -> int:
-    """The largest resident size of this process so far; Linux tells it of this program alone, not of its parent."""
-    status = Path("/proc/self/status").read_text()
-    return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
 
 
 if __name__ == "__main__":

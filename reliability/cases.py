@@ -263,7 +263,9 @@ def _models(full: bool) -> dict[str, Case]:
     words, dim = (2000, 300) if full else (WORDS, 7)
 
     def build(model: Callable[[Any, Lexicon], nn.Module], config: Any) -> Callable[[], nn.Module]:
-        return lambda: Pairs(model(type(config)() if full else config, lexicon(words, dim)))
+        # As wide as its paper's; where one is to start otherwise than by itself, it does so at both sizes.
+        start = {"start": config.start} if hasattr(config, "start") else {}
+        return lambda: Pairs(model(type(config)(**start) if full else config, lexicon(words, dim)))
 
     return {
         name: Case(

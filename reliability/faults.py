@@ -319,6 +319,8 @@ class Attack:
             unhurt, output = 0, self.folder("random")
         if not self.same(output):
             tally.spoil("last run: not same", unhurt)
+        if tally.strikes < kills:
+            tally.spoil(f"only {tally.strikes} of {kills} kills ended a run", 1)
         return tally
 
     def full_disk(self, every: int = 1) -> Tally:
@@ -406,6 +408,8 @@ class Attack:
                 line = done.one_line(128 + number, f"stopped by {number.name}; the same command goes on")
                 held = {"one_line": line, "whole": whole(output), "tidy": tidy(output)}
                 tally.strike(number.name, **held, same=self.same(output))
+        if tally.strikes < times:  # what is ignored ends no run, however often it is sent
+            tally.spoil(f"only {tally.strikes} of {times} signals ended a run", 1)
         return tally
 
     def no_number(self) -> Tally:

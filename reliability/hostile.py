@@ -94,9 +94,10 @@ def page(held: dict[str, Any]) -> str:
         "checksums are valid. A file is read, or refused by an `InputError` of one line that names it; what was read "
         f"is used, and must be right. torch {held['torch']}; `{held['command']}`.",
         _table(["reader", "inputs", "read", "refused", "anything else"], [*rows, ["all", *_counts(sums)]]),
-        "A damaged cache is not read: it is made again from the file that it was made from.",
+        "A damaged cache is not read: it is made again from the file that it was made from. (One whose words were "
+        "changed and whose checksum was made to fit them cannot be told from a good one.)",
         f"The command line was given {lines['inputs']:,} such run folders and files to test on. Its exit code "
-        f"was {exits}: 0 with a right result, 2 with one line that says why there is none. "
+        f"was {exits}: 0 with a result, 2 with one line that says why there is none. "
         f"It ended otherwise {len(lines['failures'])} times.",
         "### Bombs",
         f"Each was tried in its own process. The third column is the largest growth of that process's resident memory, "

@@ -13,13 +13,13 @@ import torch
 from torch import nn
 
 from decomposable_attention import SCRIPT
-from nli_common.checkpoints import load_weights
+from nli_common.checkpoints import load_weights, save_weights
 from nli_common.contextual import ContextualVectors
+from nli_common.data import open_corpus
 from nli_common.errors import InputError
-from nli_common.files import write_atomically
 from nli_common.inputs import Data
 from nli_common.lexicon import Lexicon
-from nli_common.runs import Run
+from nli_common.runs import Run, write_json
 from nli_common.table_runs import settle
 from nli_common.tables import Row
 from nli_common.tensors import save_tensors
@@ -124,12 +124,24 @@ def _outcome(act: Callable[[], object]) -> str:
     return "done"
 
 
-def _written(name: str) -> Act:
-    def act(inside: Path, victim: Path) -> None:
-        (inside / name).symlink_to(victim)
-        write_atomically(inside / name, lambda temporary: temporary.write_text("new"))
+def _metrics(inside: Path, victim: Path) -> None:
+    (inside / "metrics.json").symlink_to(victim)
+    write_json(Run(inside).metrics, {"accuracy": 1.0})
 
-    return act
+
+def _weights(inside: Path, victim: Path) -> None:
+    (inside / "model.safetensors").symlink_to(victim)
+    save_weights(Run(inside).weights, nn.Linear(3, 5))
+
+
+def _cached(inside: Path, victim: Path) -> None:
+    source, cache = inside / "a.tsv", inside / "cache"
+    source.write_text("gold_label\tsentence1\tsentence2\nneutral\ta\tb\n")
+    open_corpus(source, cache)
+    (held,) = cache.iterdir()
+    held.unlink()
+    held.symlink_to(victim)
+    open_corpus(source, cache)
 
 
 def _claimed(name: str, target: str = "victim") -> Act:
@@ -181,9 +193,9 @@ def _script(inside: Path, victim: Path) -> None:
 
 
 ESCAPES: dict[str, Act] = {
-    "metrics.json is a link": _written("metrics.json"),
-    "model.safetensors is a link": _written("model.safetensors"),
-    "a cached corpus is a link": _written("a-0123456789abcdef.safetensors"),
+    "metrics.json is a link": _metrics,
+    "model.safetensors is a link": _weights,
+    "a cached corpus is a link": _cached,
     "the lock is a link": _claimed(".lock"),
     "a temporary file is a link": _claimed(".x.tmp"),
     "a temporary file is a link to a folder": _claimed(".y.tmp", "folder"),

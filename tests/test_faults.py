@@ -130,7 +130,7 @@ class Told(Attack):
         ([KILLED, 0, KILLED, KILLED, KILLED, "wrong"], 3, 1),  # undisturbed, at the end
         ([KILLED, "torn", KILLED, 2, KILLED], 3, 2),
         ([0, 1, *4 * [KILLED]], 0, 1),  # that no kill came before
-        (1000 * [2], 0, 201),
+        (1000 * [2], 1, 202),  # that no kill ends
     ],
 )
 def test_a_random_kill_is_survived_if_its_run_ends_in_the_same_numbers(
@@ -139,6 +139,12 @@ def test_a_random_kill_is_survived_if_its_run_ends_in_the_same_numbers(
     tally = Told(tmp_path, ends).kills_at_random(4)
     assert tally.strikes == (4 if KILLED in ends else 0)
     assert (tally.broken, len(tally.failures)) == (broken, failures)
+
+
+def test_signals_that_end_no_run_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reliability.faults._wait_for", lambda output, name: None)
+    tally = Told(tmp_path, 1000 * [0]).signals(2)
+    assert (tally.broken, tally.failures) == (1, ["only 0 of 2 signals ended a run"])
 
 
 @pytest.mark.parametrize("name", ["metrics.json", "model.safetensors", "figures/alignment.png"])

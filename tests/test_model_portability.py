@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from reliability import compiled, exported, limits, meta, portable
-from reliability.cases import CASES
+from reliability.cases import CASES, full_size
 from reliability.subjects import ONES, SMALL, Subject, deviation, gradients, subject
 from torch.testing import assert_close
 
@@ -60,6 +60,20 @@ def test_a_saved_program_takes_every_shape() -> None:
 
 def test_an_onnx_program_takes_every_shape() -> None:
     assert exported.onnx(subject(CASES["HypothesisOnly"]), SMALL[0], SMALL[1:] + ONES) <= TOLERANCE
+
+
+def test_every_weight_of_a_model_at_full_size_shows_in_what_is_compared() -> None:
+    """A model that starts with sub-layers which add nothing would hide what happens inside them."""
+    model = subject(full_size()["GaussianTransformer"], full=True)
+    inputs = model.inputs(SMALL[0])
+    with torch.no_grad():
+        before = model.module(*inputs)
+        for name, parameter in model.module.named_parameters():
+            if parameter.requires_grad and "prior" not in name:
+                held = parameter.clone()
+                parameter.add_(torch.randn_like(parameter))
+                assert deviation(before, model.module(*inputs)) > 1e-4, name
+                parameter.copy_(held)
 
 
 def test_another_number_is_seen() -> None:

@@ -196,8 +196,9 @@ def test_growth_is_the_cost_of_a_word_at_two_lengths(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("told")
 def test_memory_is_that_of_a_single_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "peak_memory", lambda build, device: build())
-    assert attention.memory("textbook", 7, "cpu", torch.bfloat16) == ("textbook", 1, 7, torch.bfloat16)
+    monkeypatch.setattr(attention, "peak_memory", lambda build, device, smaller: (build(), smaller()))
+    step, smaller = attention.memory("textbook", 7, "cpu", torch.bfloat16)
+    assert (step, smaller) == (("textbook", 1, 7, torch.bfloat16), ("textbook", 1, 256, torch.bfloat16))
 
 
 def test_the_pages_goals_are_those_of_the_benchmarks() -> None:

@@ -125,12 +125,26 @@ def main() -> None:
         help="these scripts' tables alone",
     )
     options = parser.parse_args()
+    known = {each.script for each in PLAN}
+    known |= {f"{each.script}/{name}" for each in PLAN for name in each.names}
+    for name in options.only:
+        if name not in known:
+            parser.error(
+                f"--only {name}: expected one of {', '.join(sorted(known))}"
+            )
+    if options.encoder is not None and not options.encoder.is_dir():
+        parser.error(f"--encoder {options.encoder}: no such folder")
     runs: Path = options.runs.resolve()
     runs.mkdir(parents=True, exist_ok=True)
     write_samples(runs)
     link = runs / "encoder"
-    if options.encoder is not None and not link.exists():
-        link.symlink_to(options.encoder.resolve())
+    if options.encoder is not None:
+        if link.is_symlink() and link.resolve() != options.encoder.resolve():
+            parser.error(
+                f"--runs {options.runs}: has runs on {link.readlink()}; choose another folder"
+            )
+        if not link.is_symlink():
+            link.symlink_to(options.encoder.resolve())
     for trained in PLAN:
         for name in trained.names:
             if not options.only or {
@@ -157,14 +171,20 @@ def train(trained: Trained, name: str, runs: Path) -> None:
         *(["--options", *trained.options] if trained.options else []),
     ]
     print(" ".join(command[1:]), flush=True)
+    written = [runs / f"{name}.{kind}" for kind in ("json", "md", "png")]
+    if (
+        written[0].exists()
+        and json.loads(written[0].read_text())["script"] != trained.script
+    ):
+        for path in written:  # another script's table of this name, interrupted
+            path.unlink(missing_ok=True)
     subprocess.run(
         command, cwd=runs, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
     (TABLES / trained.script).mkdir(exist_ok=True)
-    for kind in ("json", "md", "png"):
-        written = runs / f"{name}.{kind}"
-        if written.exists():
-            shutil.move(written, TABLES / trained.script / written.name)
+    for path in written:
+        if path.exists():
+            shutil.move(path, TABLES / trained.script / path.name)
 
 
 def write_samples(folder: Path) -> None:

@@ -118,7 +118,7 @@ def _require_extended(path: Path, facts: Mapping[str, Any]) -> None:
     if not path.exists():
         return
     held = read_json(path)
-    for fact in ("options", "corpus"):
+    for fact in ("script", "options", "corpus"):
         if held.get(fact) != facts[fact]:
             raise InputError(
                 f"--output {path.parent}: {path.name} has a table with {fact} {held.get(fact)!r}, "

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from statistics import mean, stdev
 
-from scipy.stats import spearmanr
+import numpy as np
+from scipy.stats import permutation_test, rankdata, zscore
 
 from study.markdown import NO_BREAK, percent, spread, table
 from study.pairs import COMMONEST, held_of
@@ -88,14 +89,34 @@ def ranks(benches: Sequence[str], results: Results) -> str:
         weights = [mean(pair["found"] for pair, _ in runs) for runs in found if runs]
         tested = [mean(share for _, share in runs) for runs in found if runs]
         if len(weights) >= FEWEST_MODELS:
-            rank = spearmanr(weights, tested)
-            said.append(f"{rank.statistic:.2f} on {bench} (p = {rank.pvalue:.2g}, {len(weights)} models)")
+            correlation, p = rank_correlation(weights, tested)
+            said.append(f"{correlation:.2f} on {bench} (p = {p:.2g}, {len(weights)} models)")
     if not said:
         return ""
     where = ", ".join(said)
     return (
-        f" Spearman's rank correlation over the models, without ablations, averaged weights and encoders, is {where}."
+        f" Spearman's rank correlation over the models, without ablations, averaged weights and encoders, is {where}. "
+        "(p is that of a permutation test.)"
     )
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+    """Spearman's, and how many of all pairings have one as far from 0; of many pairings, of some that a seed draws.
+
+    >>> correlation, p = rank_correlation([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])
+    >>> round(correlation, 6), round(p, 6)
+    (1.0, 0.083333)
+    """
+    ranks, others = (zscore(rankdata(numbers)) for numbers in (one, other))
+    found = permutation_test(
+        (ranks,),
+        lambda paired, axis: (paired * others).mean(axis),
+        vectorized=True,
+        permutation_type="pairings",
+        n_resamples=99_999,
+        rng=np.random.default_rng(0),
+    )
+    return float(found.statistic), float(found.pvalue)
 
 
 def commonest(benches: Sequence[str]) -> list[list[str]]:

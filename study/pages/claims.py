@@ -71,8 +71,9 @@ def page(results: Results) -> str:
             "vectors of unit length, and the models on a frozen encoder, were each tuned on their own. The aligned "
             "head on a frozen encoder differs from the pooled one in [more than alignment](index.md), and the encoder "
             "[was trained on such pairs](models.md). A model whose weights are averaged is compared with the plain "
-            "one seed by seed: trained on the same machine, the two take the same steps, as "
-            f"{same_steps(results)} pairs of runs do. (The others make the comparison less sharp, not wrong.) These "
+            "one seed by seed: trained alike, the two take the same steps, as those of "
+            f"{same_steps(results)} pairs of runs may, whose recorded conditions are alike. (The others make the "
+            "comparison less sharp, not wrong.) These "
             "rows once shared Holm's procedure with the papers', and averages were compared with all seeds of the "
             f"plain models; {as_once(OWN_CLAIMS, results)} would be decided that way.",
             comparisons(OWN_CLAIMS, results),
