@@ -318,11 +318,13 @@ def test_a_table_of_more_is_not_replaced_by_one_of_less(trained: Path, data: Dat
 
 
 def test_a_file_whose_name_begins_like_another_is_another(tmp_path: Path) -> None:
-    facts = {"options": {}, "corpus": "c", "seeds": 1, "data": "trained on a.tsv, also 1: dev.tsv"}
+    facts = {"script": "cafe", "options": {}, "corpus": "c", "seeds": 1, "data": "trained on a.tsv, also 1: dev.tsv"}
     (tmp_path / "1.json").write_text(json.dumps(facts))
     table_runs._require_extended(tmp_path / "1.json", facts | {"data": f"{facts['data']}, also 2: test.tsv"})
     with pytest.raises(InputError, match=r"these .*dev\.tsv\.gz; choose another folder"):
         table_runs._require_extended(tmp_path / "1.json", facts | {"data": f"{facts['data']}.gz"})
+    with pytest.raises(InputError, match=r"has a table with script 'cafe', where this one has 'esim'; choose another"):
+        table_runs._require_extended(tmp_path / "1.json", facts | {"script": "esim"})
 
 
 def test_a_table_of_test_pairs_needs_some(data: Data, tmp_path: Path) -> None:
