@@ -44,8 +44,7 @@ class Recipe:
     restart_factor: int = 1
     """Adamwr: how many times longer each cycle is than the one before it."""
     normalized_decay: float = 0.0
-    """Adamwr: the normalised weight decay; a step's is this times the cosine, from 1 to 0, and the square root of batch
-    size / (pairs * epochs)."""
+    """Adamwr: normalised weight decay; a step's: this times the cosine and the root of batch / (pairs * epochs)."""
     compile: bool = False
     """Compile the training step's model: takes some minutes at the start; worthwhile for a long training."""
     cuda_graphs: bool = False
