@@ -88,8 +88,8 @@ def page(held: dict[str, Any]) -> str:
         "last four, sizes coincide that differ in the others. The outputs are compared, and the gradients of their "
         "mean square with respect to every parameter and input; a batch in which a rectified unit lies so near 0 that "
         "float32 and float64 differ about it is drawn anew. (That does not find all: the Gaussian Transformer's 3e-04 "
-        "is of the batch of 24 pairs, and largest in the weights in front of a rectified unit of its last block; in the "
-        "nine other batches it is 3e-06.) Exported and ONNX programs (`torch.export`, saved and "
+        "is of the batch of 24 pairs, and largest in the weights in front of a rectified unit of its last block; in "
+        "the nine other batches it is 3e-06.) Exported and ONNX programs (`torch.export`, saved and "
         "loaded; `torch.onnx.export(dynamo=True)` in onnxruntime) were made from the first batch alone and read the "
         f"nine others and {ones}.",
         _table(rows),
