@@ -104,11 +104,11 @@ def _tensors(y: object) -> list[Tensor]:
     return list(y) if isinstance(y, tuple) else [y]  # type: ignore[list-item]  # modules return tensors or tuples
 
 
-def peak_memory(build: Callable[[], Step], device: str, smaller: Callable[[], Step]) -> float:
+def peak_memory(build: Callable[[], Step], device: str) -> float:
     """Bytes that a module, its input and one step need at their peak, beyond what was there before them.
 
-    A process has one peak: on CPU, call it once in a process of its own. Its first step of all takes some 50 MiB for
-    what it loads, so that a smaller one comes before.
+    A process has one peak: on CPU, call it once in a process of its own, and behind a smaller step: the first of all
+    takes some 50 MiB for what it loads.
     """
     if device == "cuda":
         gc.collect()
@@ -118,7 +118,6 @@ def peak_memory(build: Callable[[], Step], device: str, smaller: Callable[[], St
         build()()
         torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated() - before
-    smaller()()
     before = held_at_most()
     build()()
     return held_at_most() - before

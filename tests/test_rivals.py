@@ -194,11 +194,20 @@ def test_growth_is_the_cost_of_a_word_at_two_lengths(monkeypatch: pytest.MonkeyP
     assert attention.growth() == {"8192": 1, "65536": 1}
 
 
-@pytest.mark.usefixtures("told")
-def test_memory_is_that_of_a_single_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "peak_memory", lambda build, device, smaller: (build(), smaller()))
-    step, smaller = attention.memory("textbook", 7, "cpu", torch.bfloat16)
-    assert (step, smaller) == (("textbook", 1, 7, torch.bfloat16), ("textbook", 1, 256, torch.bfloat16))
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_memory_is_that_of_a_single_sentence_behind_a_smaller_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple] = []
+    taken: list[tuple] = []
+
+    def step(*words: Any) -> Callable[[], None]:
+        made.append(words)
+        return lambda: taken.append(words)
+
+    monkeypatch.setattr(attention, "step", step)
+    monkeypatch.setattr(attention, "peak_memory", lambda build, device: build() and made[-1])
+    asked = ("textbook", 1, 7, kind, torch.bfloat16)
+    assert attention.memory("textbook", 7, kind, torch.bfloat16) == asked
+    assert taken == ([("textbook", 1, 256, kind, torch.bfloat16)] if kind == "cpu" else [])
 
 
 def test_the_pages_goals_are_those_of_the_benchmarks() -> None:

@@ -35,7 +35,7 @@ def _points(figure: Figure, table: Table, results: Results, corpus: str) -> None
     places = range(len(rows))
     means, spreads = zip(*(_ours(result, table) for result in results), strict=True)
     printed = {place: v for place, row in enumerate(rows) if (v := table.printed(row, table.shown)) is not None}
-    panels = _panels(figure, corpus, sharey=True) if printed else [figure.subplots()]
+    panels = _panels(figure, apart=bool(printed) and corpus == GENERATED, sharey=True)
     ours, papers = panels[0], panels[-1]
     label = f"ours: {corpus}{_seeds(results, table)}"
     ours.errorbar(means, places, xerr=_bars(spreads), fmt="o", capsize=3, color=OURS, label=label)
@@ -75,7 +75,7 @@ def _sweep(figure: Figure, table: Table, results: Results, corpus: str) -> None:
     """Ours beside the paper's, as :func:`_points`."""
     (across,) = table.axes
     is_printed = any(table.printed(row, table.shown) is not None for row in table.rows)
-    panels = _panels(figure, corpus) if is_printed else [figure.subplots()]
+    panels = _panels(figure, apart=is_printed and corpus == GENERATED)
     ours, papers = panels[0], panels[-1]
     for k, series in enumerate(dict.fromkeys(_series(row) for row in table.rows)):
         points = [(row, r) for row, r in zip(table.rows, results, strict=False) if _series(row) == series]
@@ -97,9 +97,9 @@ def _sweep(figure: Figure, table: Table, results: Results, corpus: str) -> None:
     ours.set_ylabel("accuracy in per cent")
 
 
-def _panels(figure: Figure, corpus: str, *, sharey: bool = False) -> list[Axes]:
+def _panels(figure: Figure, *, apart: bool, sharey: bool = False) -> list[Axes]:
     """One for ours and the paper's, or one for each where the pairs are no pairs of the paper's."""
-    return list(figure.subplots(1, 1 + (corpus == GENERATED), sharey=sharey, squeeze=False)[0])
+    return list(figure.subplots(1, 1 + apart, sharey=sharey, squeeze=False)[0])
 
 
 def _bars(spreads: Sequence[float]) -> Sequence[float] | None:
