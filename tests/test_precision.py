@@ -367,3 +367,13 @@ def test_a_factorization_beyond_float32_is_no_number(device: str) -> None:
     fm = FactorizationMachine(6, 3, device=device)
     x = torch.full((1, 6), 1e20, device=device)
     assert not fm(x).isfinite().any() and math.isfinite(FactorizationMachine(6, 3).double()(x.double().cpu()).item())
+
+
+@pytest.mark.parametrize("part", ["outputs", "inputs", "parameters"])
+def test_a_number_that_is_none_is_seen_whatever_came_before(part: str) -> None:
+    exact = precision.Run([torch.ones(2, 3).double()], [torch.ones(2, 3).double()], [torch.ones(4).double()], [], 0.0)
+    ours = replace(exact, **{part: [torch.full_like(getattr(exact, part)[0], math.nan)]})
+    error = precision.Error(1.0, 1.0, 1.0, 1.0)
+    precision._update(error, ours, exact, exact, [], "float32", 2)
+    seen = {"outputs": (error.plain, error.result), "inputs": (error.gradient,), "parameters": (error.parameters,)}
+    assert {name for name, numbers in seen.items() if all(map(math.isnan, numbers))} == {part}
